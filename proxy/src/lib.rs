@@ -1,1 +1,3 @@
-//! Skeleton.
+//! The data path, the tap, and the observer behind it.
+
+pub mod tap;

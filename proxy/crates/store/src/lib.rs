@@ -1,1 +1,5 @@
-//! Skeleton.
+//! The call log on SQLite.
+
+mod record;
+
+pub use record::*;
