@@ -85,10 +85,8 @@ mod tests {
 
     #[test]
     fn a_wrong_filter_is_named() {
-        let error = filter("info,callbox=loud")
-            .map(|_| ())
-            .unwrap_err()
-            .to_string();
+        let error =
+            filter("info,callbox=loud").map_or_else(|error| error.to_string(), |_| String::new());
         assert!(error.contains("callbox=loud"), "{error}");
         assert!(filter("info,callbox_proxy=debug").is_ok());
     }

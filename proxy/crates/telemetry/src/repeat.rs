@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn b46_a_day_of_failures_is_a_handful_of_lines() {
         let start = Instant::now();
-        let mut repeat = Repeat::new(Duration::from_secs(3600));
+        let mut repeat = Repeat::new(Duration::from_hours(1));
         let mut lines = 0;
         let mut counted = 0;
         // ten attempts a second for 24 hours
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn another_reason_is_news() {
         let now = Instant::now();
-        let mut repeat = Repeat::new(Duration::from_secs(60));
+        let mut repeat = Repeat::new(Duration::from_mins(1));
         assert_eq!(repeat.occurred("full", now), Say::New);
         assert_eq!(repeat.occurred("full", now), Say::Nothing);
         assert_eq!(repeat.occurred("read-only", now), Say::New);
