@@ -18,7 +18,7 @@ pub struct Interval {
 ///
 /// Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
 pub fn wilson(passes: f64, n: f64) -> Option<Interval> {
-    if !(n > 0.0) || !(0.0..=n).contains(&passes) {
+    if n.is_nan() || n <= 0.0 || !(0.0..=n).contains(&passes) {
         return None;
     }
     let p = passes / n;

@@ -39,13 +39,13 @@ impl Estimate {
 /// Source: W. G. Cochran, Sampling Techniques, 3rd ed., sections 5.3 and 5.4.
 pub fn stratified(strata: &[Stratum]) -> Option<Estimate> {
     let population: f64 = strata.iter().map(|stratum| stratum.population).sum();
-    if !(population > 0.0) {
+    if population.is_nan() || population <= 0.0 {
         return None;
     }
     let mut mean = 0.0;
     let mut variance = 0.0;
     for stratum in strata.iter().filter(|stratum| stratum.population > 0.0) {
-        if !(stratum.judged > 0.0) {
+        if stratum.judged.is_nan() || stratum.judged <= 0.0 {
             return None;
         }
         let share = stratum.population / population;
