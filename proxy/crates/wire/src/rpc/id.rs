@@ -1,0 +1,127 @@
+//! Request ids: number or string, never mixed, spelling kept.
+
+use std::hash::{Hash, Hasher};
+
+use crate::json::string_text;
+
+/// A JSON-RPC request id.
+///
+/// `1` and `"1"` differ, so do `1` and `1.0`; `"a"` and `"\u0061"` are equal, for any parser makes them so.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RequestId {
+    /// A number, by its spelling.
+    Number(Box<str>),
+    /// A string, by its text.
+    String(StringId),
+}
+
+impl RequestId {
+    /// The id a JSON value spells; none if it is neither number nor string.
+    ///
+    /// `raw` is the whole token, without blanks around it.
+    pub fn from_raw_json(raw: &str) -> Option<Self> {
+        if raw.starts_with('"') {
+            serde_json::from_str::<serde::de::IgnoredAny>(raw).ok()?;
+            return Some(Self::String(StringId::new(raw)));
+        }
+        serde_json::from_str::<serde_json::Number>(raw)
+            .ok()
+            .filter(|_| !raw.ends_with([' ', '\n']))
+            .map(|_| Self::Number(raw.into()))
+    }
+
+    /// The id exactly as it was spelled.
+    pub fn as_raw_json(&self) -> &str {
+        match self {
+            Self::Number(raw) => raw,
+            Self::String(id) => &id.raw,
+        }
+    }
+
+    /// Whether two ids that differ would be taken for one by a peer that loses type or precision: `1`, `1.0` and `"1"`, or
+    /// integers beyond 2^53 rounded to the same double.
+    pub fn resembles(&self, other: &Self) -> bool {
+        self == other
+            || self
+                .magnitude()
+                .is_some_and(|value| Some(value) == other.magnitude())
+    }
+
+    fn magnitude(&self) -> Option<f64> {
+        serde_json::from_str(match self {
+            Self::Number(raw) => raw,
+            Self::String(id) => id.text(),
+        })
+        .ok()
+    }
+}
+
+/// A string id: its spelling, and its text where escapes make that another.
+#[derive(Clone, Debug)]
+pub struct StringId {
+    raw: Box<str>,
+    decoded: Option<Box<str>>,
+}
+
+impl StringId {
+    pub(super) fn new(raw: &str) -> Self {
+        let decoded = match string_text(raw) {
+            Some(std::borrow::Cow::Owned(text)) => Some(text.into_boxed_str()),
+            _ => None,
+        };
+        Self {
+            raw: raw.into(),
+            decoded,
+        }
+    }
+
+    /// The text between the quotes, escapes resolved (or as spelled, if one of them means no character).
+    pub fn text(&self) -> &str {
+        match &self.decoded {
+            Some(decoded) => decoded,
+            None => self
+                .raw
+                .strip_prefix('"')
+                .and_then(|raw| raw.strip_suffix('"'))
+                .unwrap_or(&self.raw),
+        }
+    }
+}
+
+impl PartialEq for StringId {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for StringId {}
+
+impl Hash for StringId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text().hash(state);
+    }
+}
+
+/// What stands in the place of an id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IdField {
+    /// No `id` member.
+    #[default]
+    Missing,
+    /// `"id": null`.
+    Null,
+    /// An id.
+    Id(RequestId),
+    /// Neither number nor string: its spelling.
+    Invalid(Box<str>),
+}
+
+impl IdField {
+    /// The id, if there is one.
+    pub fn id(&self) -> Option<&RequestId> {
+        match self {
+            Self::Id(id) => Some(id),
+            _ => None,
+        }
+    }
+}
