@@ -3,7 +3,14 @@
 //! A message up to the cap is kept as it is and costs one copy. Of a longer one the first bytes are kept, and the whole
 //! is counted, hashed and scanned for what identifies it, wherever that stands (an `id` may come after 100 MB of result).
 
-use crate::rpc::IdField;
+mod outline;
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+pub use self::outline::Outline;
+use self::outline::Scanner;
 
 /// Gathers one message at a time; reusable.
 #[derive(Debug)]
@@ -11,6 +18,7 @@ pub struct Collector {
     cap: usize,
     text: Vec<u8>,
     bytes: u64,
+    rest: Option<Box<Rest>>,
 }
 
 /// What was gathered.
@@ -33,50 +41,25 @@ pub struct Overflow {
     pub outline: Outline,
 }
 
-/// What identifies a JSON-RPC message, read from a text that was never held as a whole.
-///
-/// The scanner does not validate: of text that is no JSON it reports what it took for members. Names and ids longer than
-/// [`Outline::MAX_VALUE_BYTES`] count as absent (an id: as invalid).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outline {
-    /// The `id` member.
-    pub id: IdField,
-    /// The `method` member, if a string.
-    pub method: Option<String>,
-    /// Whether there is a `result`.
-    pub has_result: bool,
-    /// Whether there is an `error` (`"error": null` next to a result is none).
-    pub has_error: bool,
-    /// Whether `result.isError` is `true`.
-    pub is_error: bool,
-    /// `result.resultType`, if a string.
-    pub result_type: Option<String>,
-    /// `params.name`, if a string.
-    pub tool: Option<String>,
-    /// The message is an array: a batch, whose members are not outlined.
-    pub is_array: bool,
-    /// The outermost value was closed and nothing but blanks came after it.
-    pub complete: bool,
+/// Follows a message beyond the cap.
+#[derive(Default)]
+struct Rest {
+    hash: Sha256,
+    scanner: Scanner,
 }
 
-impl Outline {
-    /// Longest spelling of an id or a name that is kept.
-    pub const MAX_VALUE_BYTES: usize = 4096;
+impl Rest {
+    fn push(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        self.scanner.push(bytes);
+    }
 }
 
-impl Default for Outline {
-    fn default() -> Self {
-        Self {
-            id: IdField::Missing,
-            method: None,
-            has_result: false,
-            has_error: false,
-            is_error: false,
-            result_type: None,
-            tool: None,
-            is_array: false,
-            complete: false,
-        }
+impl fmt::Debug for Rest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rest")
+            .field("scanner", &self.scanner)
+            .finish_non_exhaustive()
     }
 }
 
@@ -87,14 +70,25 @@ impl Collector {
             cap,
             text: Vec::new(),
             bytes: 0,
+            rest: None,
         }
     }
 
     /// Takes the message's next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
+        if let Some(rest) = &mut self.rest {
+            rest.push(bytes);
+            return;
+        }
         let room = self.cap - self.text.len();
-        self.text.extend(bytes.iter().take(room));
+        let (kept, over) = bytes.split_at(bytes.len().min(room));
+        self.keep(kept);
+        if !over.is_empty() {
+            let rest = self.rest.insert(Box::default());
+            rest.push(&self.text);
+            rest.push(over);
+        }
     }
 
     /// Ends the message and starts over.
@@ -102,7 +96,25 @@ impl Collector {
         Collected {
             text: std::mem::take(&mut self.text),
             bytes: std::mem::take(&mut self.bytes),
-            overflow: None,
+            overflow: self.rest.take().map(|mut rest| Overflow {
+                sha256: rest.hash.finalize_reset().into(),
+                outline: rest.scanner.finish(),
+            }),
         }
+    }
+
+    /// Bytes of the message at hand so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let length = self.text.len() + bytes.len();
+        if length > self.text.capacity() {
+            // Doubling, as a vector does by itself, but never beyond the cap.
+            let capacity = length.max(self.text.capacity() * 2).min(self.cap);
+            self.text.reserve_exact(capacity - self.text.len());
+        }
+        self.text.extend_from_slice(bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! The smallest JSON facts the rest of the crate shares: decoding one string token.
+//! The smallest JSON facts the rest of the crate shares: reading one token.
 //!
 //! No tree, no values: whole documents are read by `rpc`, documents too long to keep by `collect`.
 

@@ -1,6 +1,9 @@
 //! Request ids: number or string, never mixed, spelling kept.
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
+
+use serde::de::IgnoredAny;
 
 use crate::json::string_text;
 
@@ -20,14 +23,13 @@ impl RequestId {
     ///
     /// `raw` is the whole token, without blanks around it.
     pub fn from_raw_json(raw: &str) -> Option<Self> {
-        if raw.starts_with('"') {
-            serde_json::from_str::<serde::de::IgnoredAny>(raw).ok()?;
-            return Some(Self::String(StringId::new(raw)));
+        // A range check would lose ids such as `1e400`, which are numbers all the same.
+        serde_json::from_str::<IgnoredAny>(raw).ok()?;
+        match (raw.as_bytes().first()?, raw.as_bytes().last()?) {
+            (b'"', b'"') => Some(Self::String(StringId::new(raw))),
+            (b'-' | b'0'..=b'9', b'0'..=b'9') => Some(Self::Number(raw.into())),
+            _ => None,
         }
-        serde_json::from_str::<serde_json::Number>(raw)
-            .ok()
-            .filter(|_| !raw.ends_with([' ', '\n']))
-            .map(|_| Self::Number(raw.into()))
     }
 
     /// The id exactly as it was spelled.
@@ -66,7 +68,7 @@ pub struct StringId {
 impl StringId {
     pub(super) fn new(raw: &str) -> Self {
         let decoded = match string_text(raw) {
-            Some(std::borrow::Cow::Owned(text)) => Some(text.into_boxed_str()),
+            Some(Cow::Owned(text)) => Some(text.into_boxed_str()),
             _ => None,
         };
         Self {
