@@ -7,5 +7,6 @@
 pub mod coding;
 pub mod collect;
 pub mod json;
+pub mod mcp;
 pub mod rpc;
 pub mod sse;
