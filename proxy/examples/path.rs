@@ -16,6 +16,10 @@ use callbox_config as config;
 use callbox_proxy::Server;
 use callbox_proxy::tap::{DropReason, TapLimits, tap};
 
+/// As in the shipped binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let listen: SocketAddr = arguments.next().unwrap().parse().unwrap();
