@@ -10,7 +10,10 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-const { values: flags, positionals } = parseArgs({ allowPositionals: true, options: { sse: { type: 'boolean', default: false } } });
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { sse: { type: 'boolean', default: false } },
+});
 const [url, message = 'hello'] = positionals;
 
 const name = flags.sse ? 'npm-sdk1-sse' : 'npm-sdk1';
@@ -29,4 +32,6 @@ const { tools } = await client.listTools();
 const { content } = await client.callTool({ name: 'echo', arguments: { message } });
 if (!flags.sse) await transport.terminateSession();
 await client.close();
-console.log(JSON.stringify({ client: name, protocol_version: negotiated, tools: tools.length, result: content[0].text }));
+console.log(
+  JSON.stringify({ client: name, protocol_version: negotiated, tools: tools.length, result: content[0].text }),
+);

@@ -8,7 +8,10 @@ import { parseArgs } from 'node:util';
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
-const { values: flags, positionals } = parseArgs({ allowPositionals: true, options: { mode: { type: 'string', default: 'auto' } } });
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { mode: { type: 'string', default: 'auto' } },
+});
 const [url, message = 'hello'] = positionals;
 
 const name = `npm-client2-${flags.mode}`;

@@ -102,7 +102,11 @@ function credentials() {
   const { client_id: clientId, client_secret: clientSecret } = context;
   switch (scenario) {
     case 'auth/client-credentials-jwt':
-      return new PrivateKeyJwtProvider({ clientId, privateKey: context.private_key_pem, algorithm: context.signing_algorithm });
+      return new PrivateKeyJwtProvider({
+        clientId,
+        privateKey: context.private_key_pem,
+        algorithm: context.signing_algorithm,
+      });
     case 'auth/client-credentials-basic':
       return new ClientCredentialsProvider({ clientId, clientSecret });
     case 'auth/enterprise-managed-authorization':
@@ -183,7 +187,8 @@ async function signedIn(provider, transport, step) {
       return await step();
     } catch (error) {
       const callback = provider.callback;
-      if (!(error instanceof UnauthorizedError) || callback === undefined || signIns === SIGN_INS_PER_REQUEST) throw error;
+      if (!(error instanceof UnauthorizedError) || callback === undefined || signIns === SIGN_INS_PER_REQUEST)
+        throw error;
       provider.callback = undefined;
       await transport().finishAuth(callback);
     }

@@ -59,7 +59,9 @@ function answered(ctx, key, kind) {
 function elicitation(key, message, properties, report) {
   return (_args, ctx) => {
     const answer = answered(ctx, key, 'elicit');
-    return answer ? says(text(report(answer))) : inputRequired({ inputRequests: { [key]: elicit(message, properties) } });
+    return answer
+      ? says(text(report(answer)))
+      : inputRequired({ inputRequests: { [key]: elicit(message, properties) } });
   };
 }
 
@@ -69,10 +71,22 @@ const choices = (...pairs) => pairs.map(([value, title]) => ({ const: value, tit
 
 /** name -> [description, input schema, handler]; `change` tells open clients that a list changed. */
 const tools = (change) => ({
-  test_simple_text: ['Answers with one line of text', object(), () => says(text('This is a simple text response for testing.'))],
-  echo: ['Answers with what it was told', object({ message: string('What to say back') }), ({ message }) => says(text(`Echo: ${message}`))],
+  test_simple_text: [
+    'Answers with one line of text',
+    object(),
+    () => says(text('This is a simple text response for testing.')),
+  ],
+  echo: [
+    'Answers with what it was told',
+    object({ message: string('What to say back') }),
+    ({ message }) => says(text(`Echo: ${message}`)),
+  ],
   test_image_content: ['Answers with a picture', object(), () => says(image)],
-  test_audio_content: ['Answers with a sound', object(), () => says({ type: 'audio', data: WAV, mimeType: 'audio/wav' })],
+  test_audio_content: [
+    'Answers with a sound',
+    object(),
+    () => says({ type: 'audio', data: WAV, mimeType: 'audio/wav' }),
+  ],
   test_embedded_resource: [
     'Answers with a resource',
     object(),
@@ -177,12 +191,21 @@ const tools = (change) => ({
       'Please choose',
       {
         untitledSingle: { type: 'string', enum: ['option1', 'option2', 'option3'] },
-        titledSingle: { type: 'string', oneOf: choices(['value1', 'First Option'], ['value2', 'Second Option'], ['value3', 'Third Option']) },
-        legacyEnum: { type: 'string', enum: ['opt1', 'opt2', 'opt3'], enumNames: ['Option One', 'Option Two', 'Option Three'] },
+        titledSingle: {
+          type: 'string',
+          oneOf: choices(['value1', 'First Option'], ['value2', 'Second Option'], ['value3', 'Third Option']),
+        },
+        legacyEnum: {
+          type: 'string',
+          enum: ['opt1', 'opt2', 'opt3'],
+          enumNames: ['Option One', 'Option Two', 'Option Three'],
+        },
         untitledMulti: { type: 'array', items: { type: 'string', enum: ['option1', 'option2', 'option3'] } },
         titledMulti: {
           type: 'array',
-          items: { anyOf: choices(['value1', 'First Choice'], ['value2', 'Second Choice'], ['value3', 'Third Choice']) },
+          items: {
+            anyOf: choices(['value1', 'First Choice'], ['value2', 'Second Choice'], ['value3', 'Third Choice']),
+          },
         },
       },
       (answer) => `Elicitation completed: ${outcome(answer)}`,
@@ -197,17 +220,31 @@ const tools = (change) => ({
     'Cannot work without sampling',
     object(),
     (_args, ctx) =>
-      answered(ctx, 'model', 'sampling') ? says(text('Sampled')) : inputRequired({ inputRequests: { model: sample('Say something') } }),
+      answered(ctx, 'model', 'sampling')
+        ? says(text('Sampled'))
+        : inputRequired({ inputRequests: { model: sample('Say something') } }),
   ],
-  test_trigger_tool_change: ['Announces a changed tool list', object(), () => (change.tools(), says(text('Announced')))],
-  test_trigger_prompt_change: ['Announces a changed prompt list', object(), () => (change.prompts(), says(text('Announced')))],
+  test_trigger_tool_change: [
+    'Announces a changed tool list',
+    object(),
+    () => (change.tools(), says(text('Announced'))),
+  ],
+  test_trigger_prompt_change: [
+    'Announces a changed prompt list',
+    object(),
+    () => (change.prompts(), says(text('Announced'))),
+  ],
   json_schema_2020_12_tool: [
     'Takes arguments that only JSON Schema 2020-12 describes',
     {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
       $defs: {
-        address: { $anchor: 'addressDef', type: 'object', properties: { street: { type: 'string' }, city: { type: 'string' } } },
+        address: {
+          $anchor: 'addressDef',
+          type: 'object',
+          properties: { street: { type: 'string' }, city: { type: 'string' } },
+        },
       },
       properties: {
         name: { type: 'string' },
@@ -235,7 +272,9 @@ const tools = (change) => ({
     (_args, ctx) => {
       const name = acceptedContent(ctx.mcpReq.inputResponses, 'user_name')?.name;
       if (typeof name === 'string') return says(text(`Hello, ${name}!`));
-      return inputRequired({ inputRequests: { user_name: elicit('What is your name?', { name: { type: 'string' } }) } });
+      return inputRequired({
+        inputRequests: { user_name: elicit('What is your name?', { name: { type: 'string' } }) },
+      });
     },
   ],
   test_input_required_result_sampling: [
@@ -256,8 +295,16 @@ const tools = (change) => ({
       return inputRequired({ inputRequests: { client_roots: inputRequired.listRoots() } });
     },
   ],
-  test_input_required_result_request_state: ['Asks for a confirmation and keeps state with the client', object(), confirmed('state-ok')],
-  test_input_required_result_tampered_state: ['Refuses state that the client changed', object(), confirmed('unchanged')],
+  test_input_required_result_request_state: [
+    'Asks for a confirmation and keeps state with the client',
+    object(),
+    confirmed('state-ok'),
+  ],
+  test_input_required_result_tampered_state: [
+    'Refuses state that the client changed',
+    object(),
+    confirmed('unchanged'),
+  ],
   test_input_required_result_multiple_inputs: [
     'Asks three things at once',
     object(),
@@ -265,7 +312,8 @@ const tools = (change) => ({
       const name = answered(ctx, 'user_name', 'elicit');
       const greeting = answered(ctx, 'greeting', 'sampling');
       const roots = answered(ctx, 'client_roots', 'roots');
-      if (name && greeting && roots) return says(text(`${greeting.result.content.text} ${name.content?.name}, ${roots.roots.length} roots`));
+      if (name && greeting && roots)
+        return says(text(`${greeting.result.content.text} ${name.content?.name}, ${roots.roots.length} roots`));
       return inputRequired({
         inputRequests: {
           user_name: elicit('What is your name?', { name: { type: 'string' } }),
@@ -336,9 +384,16 @@ const prompts = {
     'A resource and what to do with it',
     object({ resourceUri: string('URI of the resource to embed') }),
     ({ resourceUri }) =>
-      asks(embedded(resourceUri, 'text/plain', 'Embedded resource content for testing.'), text('Please process the embedded resource above.')),
+      asks(
+        embedded(resourceUri, 'text/plain', 'Embedded resource content for testing.'),
+        text('Please process the embedded resource above.'),
+      ),
   ],
-  test_prompt_with_image: ['A picture and what to do with it', undefined, () => asks(image, text('Please analyze the image above.'))],
+  test_prompt_with_image: [
+    'A picture and what to do with it',
+    undefined,
+    () => asks(image, text('Please analyze the image above.')),
+  ],
   test_input_required_result_prompt: [
     'Asks for its context first',
     undefined,
@@ -354,7 +409,9 @@ const prompts = {
 
 function registerResources(server) {
   const add = (name, uri, mimeType, content) =>
-    server.registerResource(name, uri, { description: `The resource ${uri}`, mimeType }, () => ({ contents: [{ uri, mimeType, ...content }] }));
+    server.registerResource(name, uri, { description: `The resource ${uri}`, mimeType }, () => ({
+      contents: [{ uri, mimeType, ...content }],
+    }));
   add('static-text', 'test://static-text', 'text/plain', { text: 'This is the content of the static text resource.' });
   add('static-binary', 'test://static-binary', 'image/png', { blob: PNG });
   add('watched-resource', 'test://watched-resource', 'text/plain', { text: 'Watched.' });
@@ -364,7 +421,11 @@ function registerResources(server) {
     { description: 'One resource for each id', mimeType: 'application/json' },
     (uri, { id }) => ({
       contents: [
-        { uri: uri.href, mimeType: 'application/json', text: JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` }) },
+        {
+          uri: uri.href,
+          mimeType: 'application/json',
+          text: JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` }),
+        },
       ],
     }),
   );
@@ -380,7 +441,10 @@ function buildServer(change) {
       cacheHints: { 'tools/list': { ttlMs: 1000, cacheScope: 'public' } },
     },
   );
-  const announce = change ?? { tools: () => server.sendToolListChanged(), prompts: () => server.sendPromptListChanged() };
+  const announce = change ?? {
+    tools: () => server.sendToolListChanged(),
+    prompts: () => server.sendPromptListChanged(),
+  };
   for (const [name, [description, schema, handler]] of Object.entries(tools(announce))) {
     server.registerTool(name, { description, inputSchema: fromJsonSchema(schema) }, handler);
   }
@@ -389,7 +453,10 @@ function buildServer(change) {
   }
   registerResources(server);
   server.server.setRequestHandler('completion/complete', ({ params }) => ({
-    completion: { values: ['paris', 'park', 'party'].filter((word) => word.startsWith(params.argument.value)), hasMore: false },
+    completion: {
+      values: ['paris', 'park', 'party'].filter((word) => word.startsWith(params.argument.value)),
+      hasMore: false,
+    },
   }));
   server.server.setRequestHandler('resources/subscribe', () => ({}));
   server.server.setRequestHandler('resources/unsubscribe', () => ({}));
@@ -427,7 +494,10 @@ async function serveSession(request, options) {
   if (id !== null) {
     const known = sessions.get(id);
     if (known) return known.handleRequest(request, options);
-    return Response.json({ jsonrpc: '2.0', error: { code: -32001, message: 'Session not found' }, id: null }, { status: 404 });
+    return Response.json(
+      { jsonrpc: '2.0', error: { code: -32001, message: 'Session not found' }, id: null },
+      { status: 404 },
+    );
   }
   // Anything but an `initialize` is refused by the transport itself, and what was built here is dropped.
   const transport = new WebStandardStreamableHTTPServerTransport({
@@ -446,7 +516,8 @@ const modern = createMcpHandler(
   { legacy: 'reject' },
 );
 const serve = toNodeHandler({
-  fetch: async (request, options) => ((await isLegacyRequest(request)) ? serveSession(request, options) : modern.fetch(request, options)),
+  fetch: async (request, options) =>
+    (await isLegacyRequest(request)) ? serveSession(request, options) : modern.fetch(request, options),
 });
 const hostAllowed = localhostHostValidation();
 const originAllowed = localhostOriginValidation();

@@ -15,14 +15,16 @@ from harness import HERE, LOOPBACK, NODE, PACKAGES, Unexpected, environment
 
 CONFORMANCE = PACKAGES / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 SET_SECONDS = 300
+# The client scenarios of a set run all at once, each with a hop of its own when there is one.
+CLIENT_MS = 60_000
 
-# A requirement set is frozen and scored; `all` is what the suite has for a revision.
+# A requirement set is frozen and scored; a whole one is all that the suite has for a revision.
 REQUIRED = {f"required-{revision}": ["--requirements", revision] for revision in ("2025-11-25", "2026-07-28")}
-EVERYTHING = {
+WHOLE = {
     f"all-{revision}": ["--suite", "all", "--spec-version", revision]
     for revision in ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 }
-SETS = {"server": REQUIRED | EVERYTHING, "client": REQUIRED}
+SETS = {"server": REQUIRED | WHOLE, "client": REQUIRED}
 
 STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")
 SUMMARY = re.compile(r"^([✓✗]) (\S+): \d+ passed, \d+ failed", re.MULTILINE)
@@ -39,7 +41,10 @@ def run(role: str, target: Sequence[str], results: Path) -> list[Row]:
     for label, arguments in SETS[role].items():
         directory = results / label
         directory.mkdir(parents=True)
+        if role == "client":
+            arguments = [*arguments, "--timeout", str(CLIENT_MS)]
         report = _run_set([role, *target, *arguments, "-o", str(directory)], results / f"{label}.log")
+        _require_hops(directory)
         rows += _checks(label, directory)
         rows.append((label, "-", "scenarios", "1", _score(report)))
     return sorted(rows)
@@ -67,6 +72,14 @@ def _run_set(arguments: Sequence[str], log: Path) -> str:
         tail = "\n  ".join(done.stdout.strip().splitlines()[-10:])
         raise Unexpected(f"the suite gave no summary ({log}):\n  {tail}")
     return done.stdout
+
+
+def _require_hops(directory: Path) -> None:
+    """A client's exit status is not in the checks; what `hop` had to say is in what the client printed."""
+    for file in directory.rglob("stderr.txt"):
+        for line in file.read_text(errors="replace").splitlines():
+            if line.startswith("hop: "):
+                raise Unexpected(f"{line} ({file.parent.name})")
 
 
 def _checks(label: str, directory: Path) -> Iterable[Row]:
