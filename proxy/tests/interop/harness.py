@@ -80,6 +80,7 @@ class Child:
     def __init__(self, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None):
         self.command = [str(word) for word in command]
         self.log = log
+        self.stopped = False
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:
             self.process = subprocess.Popen(
@@ -106,8 +107,11 @@ class Child:
         return wait_for(f"`{shlex.join(self.command)}` writing {path.name}", probe)
 
     def stop(self) -> int | None:
-        """Ends the process; its exit status, or None when it had to be killed."""
+        """Ends the process; its exit status, or None when it had to be killed. Once: later calls do nothing."""
         status = None
+        if self.stopped:
+            return status
+        self.stopped = True
         with contextlib.suppress(ProcessLookupError):
             self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
