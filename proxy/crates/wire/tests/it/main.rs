@@ -9,6 +9,7 @@
 mod cases;
 mod coding;
 mod collect;
+mod corpus;
 mod props;
 mod rpc;
 mod sse;
