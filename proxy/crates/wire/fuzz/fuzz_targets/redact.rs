@@ -19,8 +19,19 @@ static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| {
         Detector::UrlCredential,
         Detector::Ssn,
     ];
-    let pointers = vec![("*".to_owned(), "/secret".to_owned()), ("t".to_owned(), "/a/*/b".to_owned())];
-    Redactor::new(Rules { keys, detectors, pointers }, &[7; 32]).expect("sound rules")
+    let pointers = vec![
+        ("*".to_owned(), "/secret".to_owned()),
+        ("t".to_owned(), "/a/*/b".to_owned()),
+    ];
+    Redactor::new(
+        Rules {
+            keys,
+            detectors,
+            pointers,
+        },
+        &[7; 32],
+    )
+    .expect("sound rules")
 });
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
@@ -32,10 +43,15 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         _ => Place::Schema,
     };
     let _: String = REDACTOR.json_prefix(text, place());
-    let Ok(text) = std::str::from_utf8(text) else { return };
+    let Ok(text) = std::str::from_utf8(text) else {
+        return;
+    };
     let once = REDACTOR.json(text, place());
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
-        assert!(serde_json::from_str::<serde::de::IgnoredAny>(&once).is_ok(), "{once}");
+        assert!(
+            serde_json::from_str::<serde::de::IgnoredAny>(&once).is_ok(),
+            "{once}"
+        );
     }
     drop(REDACTOR.text(text));
     drop(REDACTOR.target(text));
