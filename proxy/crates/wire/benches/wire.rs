@@ -19,7 +19,7 @@ fn main() {
     let mut bench = Bench { wanted };
     let call = r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"search_contacts","arguments":{"query":"Dana Kim","limit":10},"_meta":{"progressToken":17,"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}}"#;
     bench.run("rpc_parse_call", call.len(), || {
-        drop(black_box(rpc::parse(black_box(call.as_bytes()))))
+        drop(black_box(rpc::parse(black_box(call.as_bytes()))));
     });
 }
 

@@ -110,15 +110,15 @@ impl ContentDecoder {
                 "zstd" => Box::new(Zstd::new().ok_or_else(|| unknown(coding))?),
                 _ => return Err(unknown(coding)),
             };
+            if stages.len() == MAX_CODINGS {
+                return Err(unknown(content_encoding.unwrap_or_default()));
+            }
             stages.push(Stage {
                 codec,
                 taken: 0,
                 given: 0,
                 limit: max_output,
             });
-        }
-        if stages.len() > MAX_CODINGS {
-            return Err(unknown(content_encoding.unwrap_or_default()));
         }
         Ok(Self {
             stages,

@@ -4,6 +4,7 @@
 //! socket, and keeps no clock. Input is hostile by assumption: nothing panics, nothing recurses on depth that the peer
 //! chooses, and every buffer has a limit that the caller set.
 
+#[warn(clippy::indexing_slicing)]
 pub mod coding;
 pub mod collect;
 pub mod json;

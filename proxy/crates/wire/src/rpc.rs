@@ -8,11 +8,11 @@ mod parse;
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 pub use self::id::{IdField, RequestId, StringId};
 pub use self::parse::parse;
+use crate::json::{each_member, string_text};
 
 /// What one body or one event holds.
 #[derive(Clone, Debug)]
@@ -103,23 +103,17 @@ pub struct ErrorFacts {
 impl ErrorFacts {
     /// Reads the facts; what is missing or of another type is left out.
     pub fn of(error: &RawValue) -> Self {
-        #[derive(Deserialize)]
-        struct Members<'a> {
-            #[serde(borrow)]
-            code: Option<&'a RawValue>,
-            #[serde(borrow)]
-            message: Option<&'a RawValue>,
-        }
-        let Ok(members) = serde_json::from_str::<Members<'_>>(error.get()) else {
-            return Self::default();
-        };
-        Self {
-            code: members
-                .code
-                .and_then(|code| serde_json::from_str(code.get()).ok()),
-            message: members
-                .message
-                .and_then(|text| crate::json::string_text(text.get()).map(Cow::into_owned)),
+        let mut facts = Self::default();
+        let not_an_object = each_member(error.get(), &mut |name, value| match name {
+            "code" => facts.code = serde_json::from_str(value.get()).ok(),
+            "message" => facts.message = string_text(value.get()).map(Cow::into_owned),
+            _ => {}
+        })
+        .is_err();
+        if not_an_object {
+            Self::default()
+        } else {
+            facts
         }
     }
 }

@@ -4,7 +4,6 @@
 
 #![allow(
     clippy::disallowed_types,
-    clippy::disallowed_methods,
     reason = "this is the capped wrapper that the ban points to"
 )]
 

@@ -88,11 +88,16 @@ impl StringId {
                 .unwrap_or(&self.raw),
         }
     }
+
+    /// Whether `text` is the text and not the spelling of something that has none.
+    fn is_text(&self) -> bool {
+        self.decoded.is_some() || !self.raw.contains('\\')
+    }
 }
 
 impl PartialEq for StringId {
     fn eq(&self, other: &Self) -> bool {
-        self.text() == other.text()
+        self.text() == other.text() && self.is_text() == other.is_text()
     }
 }
 

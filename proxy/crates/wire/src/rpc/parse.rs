@@ -1,18 +1,13 @@
 //! From text to messages, in linear time and without recursion.
-//!
-//! The JSON grammar is `serde_json`'s. Member values are taken as `RawValue`, whose scan keeps its stack on the heap, so a
-//! document of a million brackets is only long. A derived struct would not do: it refuses repeated members.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::id::StringId;
 use super::{Body, DecodeError, IdField, Kind, Message, RequestId};
-use crate::json::string_text;
+use crate::json::{each_member, string_text};
+
+const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Reads a body or an event's data. A byte order mark before it is skipped, as clients do.
 ///
@@ -20,18 +15,34 @@ use crate::json::string_text;
 ///
 /// When the text is no JSON object or array.
 pub fn parse(text: &[u8]) -> Result<Body<'_>, DecodeError> {
-    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let Some(rest) = text.strip_prefix(MARK) else {
+        return body(text);
+    };
+    body(rest).map_err(|error| match error {
+        DecodeError::NotUtf8 { offset } => DecodeError::NotUtf8 {
+            offset: offset + MARK.len(),
+        },
+        DecodeError::Syntax { offset, what } => DecodeError::Syntax {
+            offset: offset + MARK.len(),
+            what,
+        },
+        DecodeError::NotAnObject => DecodeError::NotAnObject,
+    })
+}
+
+fn body(text: &[u8]) -> Result<Body<'_>, DecodeError> {
     let text = std::str::from_utf8(text).map_err(|error| DecodeError::NotUtf8 {
         offset: error.valid_up_to(),
     })?;
     match text.trim_ascii_start().as_bytes().first() {
-        Some(b'{') => object(text).map(Body::One),
+        Some(b'{') => message(text).map(Body::One),
         Some(b'[') => {
+            // Each element is read twice: batches are rare, and whole elements are wanted anyway.
             let elements: Vec<&RawValue> =
                 serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
             elements
                 .into_iter()
-                .map(|element| element_message(element.get()))
+                .map(|element| self::element(element.get()))
                 .collect::<Result<_, _>>()
                 .map(Body::Batch)
         }
@@ -42,17 +53,19 @@ pub fn parse(text: &[u8]) -> Result<Body<'_>, DecodeError> {
     }
 }
 
-fn object(text: &str) -> Result<Message<'_>, DecodeError> {
-    let members: Members<'_> = serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
-    Ok(members.into_message(text))
-}
-
-fn element_message(text: &str) -> Result<Message<'_>, DecodeError> {
+fn element(text: &str) -> Result<Message<'_>, DecodeError> {
     if text.starts_with('{') {
-        object(text)
+        message(text)
     } else {
         Ok(Members::default().into_message(text))
     }
+}
+
+fn message(text: &str) -> Result<Message<'_>, DecodeError> {
+    let mut members = Members::default();
+    each_member(text, &mut |name, value| members.take(name, value))
+        .map_err(|error| syntax(text, &error))?;
+    Ok(members.into_message(text))
 }
 
 /// The members of one object that JSON-RPC names, each the last of its name.
@@ -68,16 +81,18 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn slot(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
-        Some(match name {
+    fn take(&mut self, name: &str, value: &'a RawValue) {
+        let slot = match name {
             "jsonrpc" => &mut self.jsonrpc,
             "id" => &mut self.id,
             "method" => &mut self.method,
             "params" => &mut self.params,
             "result" => &mut self.result,
             "error" => &mut self.error,
-            _ => return None,
-        })
+            _ => return,
+        };
+        let repeated = slot.replace(value).is_some();
+        self.duplicate |= repeated;
     }
 
     fn into_message(mut self, text: &'a str) -> Message<'a> {
@@ -119,50 +134,16 @@ fn id_field(raw: &str) -> IdField {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON-RPC message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members::default();
-        // Names as raw values, too: a lone surrogate in one is odd, but no reason to lose the message.
-        while let Some(name) = map.next_key::<&RawValue>()? {
-            let name = string_text(name.get()).unwrap_or(Cow::Borrowed(""));
-            match members.slot(&name) {
-                Some(slot) => {
-                    let value: &RawValue = map.next_value()?;
-                    let repeated = slot.replace(value).is_some();
-                    members.duplicate |= repeated;
-                }
-                None => drop(map.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(members)
-    }
-}
-
 fn syntax(text: &str, error: &serde_json::Error) -> DecodeError {
     // `serde_json` counts lines and columns; one offset is what a hex dump is searched by.
-    let before: usize = text
+    let lines = text
         .split_inclusive('\n')
-        .take(error.line().saturating_sub(1))
-        .map(str::len)
-        .sum();
+        .take(error.line().saturating_sub(1));
+    let before: usize = lines.map(str::len).sum();
+    let place = (before + error.column()).saturating_sub(1).min(text.len());
     let what = error.to_string();
-    let what = what.split(" at line ").next().unwrap_or(&what).to_owned();
     DecodeError::Syntax {
-        offset: (before + error.column()).saturating_sub(1).min(text.len()),
-        what,
+        offset: if error.is_eof() { text.len() } else { place },
+        what: what.split(" at line ").next().unwrap_or(&what).to_owned(),
     }
 }
