@@ -250,6 +250,7 @@ fn prepare(
         && expects_continue(&parts.headers)
         && !body.is_end_stream())
     .then(Arc::<Gate>::default);
+    let forwarded_host = routed.upstream.settings.forwarded.then(|| host_field(&parts)).flatten();
     address(&mut parts, &routed.upstream, http1);
     headers::remove_hop_by_hop(&mut parts.headers);
     if routed.takes_trailers {
@@ -266,7 +267,7 @@ fn prepare(
         parts.headers.insert(headers::REQUEST_ID, id);
     }
     if routed.upstream.settings.forwarded {
-        headers::add_forwarded(&mut parts.headers, client.peer.ip(), None, client.https);
+        headers::add_forwarded(&mut parts.headers, client.peer.ip(), forwarded_host, client.https);
     }
     if !http1 {
         parts.headers.remove(TRANSFER_ENCODING);
@@ -300,6 +301,14 @@ fn prepare(
         });
     }
     (routed, request, gate)
+}
+
+/// What the client wrote as host.
+fn host_field(parts: &http::request::Parts) -> Option<HeaderValue> {
+    match parts.uri.authority() {
+        Some(authority) => HeaderValue::from_str(authority.as_str()).ok(),
+        None => parts.headers.get(HOST).cloned(),
+    }
 }
 
 fn expects_continue(headers: &HeaderMap) -> bool {
