@@ -112,6 +112,14 @@ pub(crate) async fn exchange(
             pass(&client, routed, response, channel, gate.as_deref()).await
         }
         Err(_) if routed.exchange.too_large() => fail(&client, routed, too_large(limit)).await,
+        Err(_) if routed.exchange.client_gone() => {
+            // Nobody is there to be answered, and the upstream did nothing wrong.
+            routed.exchange.end(None, BodyEnd::Cancelled);
+            own(
+                &client,
+                Fault::new(FaultKind::BadRequest, "the request's body broke off"),
+            )
+        }
         Err(Unanswered::Deadline(after)) => {
             let fault = Fault::new(
                 FaultKind::HeadTimeout,
@@ -225,7 +233,12 @@ fn prepare(
         request_id: known.map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned()),
         headers: HeaderText(headers::text(&parts.headers)),
     });
-    let exchange = Arc::new(Exchange::new(moment.id, client.worker.tap.clone(), head));
+    let exchange = Arc::new(Exchange::new(
+        moment.id,
+        client.worker.tap.clone(),
+        client.worker.drain.clone(),
+        head,
+    ));
     let request_id = if stamp == Stamp::RequestId {
         known.cloned()
     } else {
@@ -250,7 +263,12 @@ fn prepare(
         && expects_continue(&parts.headers)
         && !body.is_end_stream())
     .then(Arc::<Gate>::default);
-    let forwarded_host = routed.upstream.settings.forwarded.then(|| host_field(&parts)).flatten();
+    let forwarded_host = routed
+        .upstream
+        .settings
+        .forwarded
+        .then(|| host_field(&parts))
+        .flatten();
     address(&mut parts, &routed.upstream, http1);
     headers::remove_hop_by_hop(&mut parts.headers);
     if routed.takes_trailers {
@@ -267,7 +285,12 @@ fn prepare(
         parts.headers.insert(headers::REQUEST_ID, id);
     }
     if routed.upstream.settings.forwarded {
-        headers::add_forwarded(&mut parts.headers, client.peer.ip(), forwarded_host, client.https);
+        headers::add_forwarded(
+            &mut parts.headers,
+            client.peer.ip(),
+            forwarded_host,
+            client.https,
+        );
     }
     if !http1 {
         parts.headers.remove(TRANSFER_ENCODING);
@@ -472,7 +495,6 @@ async fn pass(
         },
         Arc::clone(&routed.exchange),
         Arc::clone(&client.watch),
-        client.worker.drain.clone(),
         declared,
     );
     if endless && !parts.headers.contains_key(CONTENT_ENCODING) {

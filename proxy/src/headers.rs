@@ -207,7 +207,12 @@ mod tests {
             ("x-forwarded-for", "10.0.0.1"),
             ("host", "mcp.example.test"),
         ]);
-        add_forwarded(&mut map, [127, 0, 0, 1].into(), Some(HeaderValue::from_static("mcp.example.test")), false);
+        add_forwarded(
+            &mut map,
+            [127, 0, 0, 1].into(),
+            Some(HeaderValue::from_static("mcp.example.test")),
+            false,
+        );
         assert_eq!(map.get("x-forwarded-for").unwrap(), "10.0.0.1, 127.0.0.1");
         assert_eq!(map.get("x-forwarded-host").unwrap(), "mcp.example.test");
         assert_eq!(map.get("x-forwarded-proto").unwrap(), "http");

@@ -130,6 +130,7 @@ impl Body for RequestTee {
         let frame = match Pin::new(&mut this.inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => frame,
             Poll::Ready(Some(Err(error))) => {
+                this.exchange.mark_client_gone();
                 this.end(None, BodyEnd::Error);
                 return Poll::Ready(Some(Err(BodyError::Client(error))));
             }

@@ -13,30 +13,57 @@ const POST: &str = "POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 4\r\n\r\ncall"
 fn assert_fault(answered: &Message, status: u16, kind: &str) {
     assert_eq!(answered.head.status(), status, "{answered:?}");
     assert_eq!(answered.head.one("callbox-fault"), Some(kind));
-    assert_eq!(answered.head.one("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(
+        answered.head.one("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
     assert!(answered.body.starts_with(b"callbox: "), "{answered:?}");
     assert!(!answered.body.contains(&b'{'), "never a JSON-RPC body");
 }
 
 #[tokio::test]
 async fn an_upstream_that_is_not_there_is_a_502() {
-    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let callbox = Callbox::start(free, |_| {});
     let mut client = callbox.client().await;
     for turn in 1..=2 {
         client.send(POST).await.unwrap();
         let answered = client.read_message().await.unwrap();
         assert_fault(&answered, 502, "upstream-unreachable");
-        assert_eq!(callbox.server.traffic().faults(FaultKind::UpstreamUnreachable), turn, "the connection goes on");
+        assert_eq!(
+            callbox
+                .server
+                .traffic()
+                .faults(FaultKind::UpstreamUnreachable),
+            turn,
+            "the connection goes on"
+        );
     }
-    let seen = callbox.observed.wait("ends", |seen| seen.iter().find(|seen| seen.end.is_some()).cloned());
-    assert_eq!((seen.status, seen.fault, seen.end), (Some(502), Some("upstream-unreachable"), Some(BodyEnd::Error)));
+    let seen = callbox.observed.wait("ends", |seen| {
+        seen.iter().find(|seen| seen.end.is_some()).cloned()
+    });
+    assert_eq!(
+        (seen.status, seen.fault, seen.end),
+        (
+            Some(502),
+            Some("upstream-unreachable"),
+            Some(BodyEnd::Error)
+        )
+    );
     assert!(seen.request_id.is_some());
 }
 
 #[tokio::test]
 async fn an_upstream_that_breaks_before_its_head_is_a_502() {
-    for partial in ["", "HTTP/1.1 200 OK\r\ncontent-le", "not http at all\r\n\r\n"] {
+    for partial in [
+        "",
+        "HTTP/1.1 200 OK\r\ncontent-le",
+        "not http at all\r\n\r\n",
+    ] {
         let (callbox, mut connections, _upstream) = pair(|_| {}).await;
         let mut client = callbox.client().await;
         client.send(POST).await.unwrap();
@@ -46,7 +73,14 @@ async fn an_upstream_that_breaks_before_its_head_is_a_502() {
         drop(upstream);
         assert_fault(&client.read_message().await.unwrap(), 502, "upstream-lost");
         let seen = callbox.observed.ended();
-        assert_eq!((seen.fault, seen.end, seen.request.as_slice()), (Some("upstream-lost"), Some(BodyEnd::Error), b"call".as_slice()));
+        assert_eq!(
+            (seen.fault, seen.end, seen.request.as_slice()),
+            (
+                Some("upstream-lost"),
+                Some(BodyEnd::Error),
+                b"call".as_slice()
+            )
+        );
         assert!(connections.is_empty(), "it is not tried again");
     }
 }
@@ -57,7 +91,10 @@ async fn a_head_deadline_counts_from_the_end_of_the_request() {
     let (callbox, mut connections, _upstream) =
         pair(|settings| settings.upstreams[0].response_head_timeout = Some(limit)).await;
     let mut client = callbox.client().await;
-    client.send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 4\r\n\r\nca").await.unwrap();
+    client
+        .send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 4\r\n\r\nca")
+        .await
+        .unwrap();
     let mut upstream = connections.next().await.unwrap();
     upstream.read_head().await.unwrap();
     // Longer than the limit: a slow upload is not the upstream's fault.
@@ -66,10 +103,17 @@ async fn a_head_deadline_counts_from_the_end_of_the_request() {
     client.send("ll").await.unwrap();
     upstream.read_exact(4).await.unwrap();
     assert_fault(&client.read_message().await.unwrap(), 504, "head-timeout");
-    assert!(whole.elapsed() >= limit.mul_f32(0.9), "{:?}", whole.elapsed());
+    assert!(
+        whole.elapsed() >= limit.mul_f32(0.9),
+        "{:?}",
+        whole.elapsed()
+    );
     upstream.closed().await.unwrap();
     let seen = callbox.observed.ended();
-    assert_eq!((seen.fault, seen.end), (Some("head-timeout"), Some(BodyEnd::Timeout)));
+    assert_eq!(
+        (seen.fault, seen.end),
+        (Some("head-timeout"), Some(BodyEnd::Timeout))
+    );
 }
 
 #[tokio::test]
@@ -81,7 +125,10 @@ async fn a_head_deadline_does_not_end_a_stream() {
     client.send(POST).await.unwrap();
     let mut upstream = connections.next().await.unwrap();
     upstream.read_message().await.unwrap();
-    upstream.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no").await.unwrap();
+    upstream
+        .send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no")
+        .await
+        .unwrap();
     tokio::time::sleep(limit * 3).await;
     upstream.send("k").await.unwrap();
     assert_eq!(client.read_message().await.unwrap().body, b"ok");
@@ -95,33 +142,55 @@ async fn a_connect_deadline_is_a_502() {
     let address = socket.local_addr().unwrap();
     let _listener = socket.listen(1).unwrap();
     let mut full = Vec::new();
-    while let Ok(Ok(tcp)) = tokio::time::timeout(Duration::from_millis(200), tokio::net::TcpStream::connect(address)).await {
+    while let Ok(Ok(tcp)) = tokio::time::timeout(
+        Duration::from_millis(200),
+        tokio::net::TcpStream::connect(address),
+    )
+    .await
+    {
         full.push(tcp);
     }
-    let callbox = Callbox::start(address, |settings| settings.upstreams[0].connect_timeout = Duration::from_millis(200));
+    let callbox = Callbox::start(address, |settings| {
+        settings.upstreams[0].connect_timeout = Duration::from_millis(200)
+    });
     let mut client = callbox.client().await;
     client.send(POST).await.unwrap();
-    assert_fault(&client.read_message().await.unwrap(), 502, "upstream-unreachable");
+    assert_fault(
+        &client.read_message().await.unwrap(),
+        502,
+        "upstream-unreachable",
+    );
 }
 
 #[tokio::test]
 async fn connections_over_the_cap_are_told_so() {
-    let (callbox, mut connections, _upstream) = pair(|settings| settings.listen.max_connections = 2).await;
+    let (callbox, mut connections, _upstream) =
+        pair(|settings| settings.listen.max_connections = 2).await;
     let mut first = callbox.client().await;
     let mut second = callbox.client().await;
     for client in [&mut first, &mut second] {
         client.send(POST).await.unwrap();
         let mut upstream = connections.next().await.unwrap();
         upstream.read_message().await.unwrap();
-        upstream.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+        upstream
+            .send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+            .await
+            .unwrap();
         client.read_message().await.unwrap();
         drop(upstream);
     }
     let mut third = callbox.client().await;
     third.send(POST).await.unwrap();
-    assert_fault(&third.read_message().await.unwrap(), 503, "connection-limit");
+    assert_fault(
+        &third.read_message().await.unwrap(),
+        503,
+        "connection-limit",
+    );
     third.closed().await.unwrap();
-    assert_eq!(callbox.server.traffic().faults(FaultKind::ConnectionLimit), 1);
+    assert_eq!(
+        callbox.server.traffic().faults(FaultKind::ConnectionLimit),
+        1
+    );
     // One leaves, one more may come.
     drop(first);
     loop {
@@ -142,15 +211,25 @@ async fn connections_over_the_cap_are_told_so() {
 
 #[tokio::test]
 async fn b22_a_body_over_the_limit_is_a_413_that_names_it() {
-    let (callbox, mut connections, upstream) = pair(|settings| settings.listen.max_request_body = Some(8)).await;
+    let (callbox, mut connections, upstream) =
+        pair(|settings| settings.listen.max_request_body = Some(8)).await;
     let mut client = callbox.client().await;
-    client.send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\n").await.unwrap();
+    client
+        .send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\n")
+        .await
+        .unwrap();
     let answered = client.read_message().await.unwrap();
     assert_fault(&answered, 413, "body-too-large");
-    assert!(String::from_utf8_lossy(&answered.body).contains("8 bytes (listen.max_request_body)"), "{answered:?}");
+    assert!(
+        String::from_utf8_lossy(&answered.body).contains("8 bytes (listen.max_request_body)"),
+        "{answered:?}"
+    );
     assert_eq!(upstream.accepted(), 0, "told by the length alone");
     let mut client = callbox.client().await;
-    client.send("POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n5\r\n12345\r\n").await.unwrap();
+    client
+        .send("POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n5\r\n12345\r\n")
+        .await
+        .unwrap();
     let mut peer = connections.next().await.unwrap();
     peer.read_head().await.unwrap();
     assert_eq!(peer.read_chunk().await.unwrap(), b"12345");
@@ -158,9 +237,16 @@ async fn b22_a_body_over_the_limit_is_a_413_that_names_it() {
     assert_fault(&client.read_message().await.unwrap(), 413, "body-too-large");
     peer.closed().await.unwrap();
     let mut client = callbox.client().await;
-    client.send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 8\r\n\r\n12345678").await.unwrap();
+    client
+        .send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 8\r\n\r\n12345678")
+        .await
+        .unwrap();
     let mut peer = connections.next().await.unwrap();
-    assert_eq!(peer.read_message().await.unwrap().body, b"12345678", "the limit itself passes");
+    assert_eq!(
+        peer.read_message().await.unwrap().body,
+        b"12345678",
+        "the limit itself passes"
+    );
     assert_eq!(callbox.server.traffic().faults(FaultKind::BodyTooLarge), 2);
 }
 
@@ -177,7 +263,9 @@ async fn without_a_route_it_is_a_502_and_no_record() {
 
 #[tokio::test]
 async fn routes_lead_to_their_upstreams_with_the_path_as_it_is() {
-    let (other, mut others) = callbox_testkit::scripted::Scripted::by_hand().await.unwrap();
+    let (other, mut others) = callbox_testkit::scripted::Scripted::by_hand()
+        .await
+        .unwrap();
     let (callbox, mut connections, _upstream) = pair(|settings| {
         let mut crm = upstream_settings("crm", other.address());
         crm.path_prefix = Some("/crm".to_owned());
@@ -185,22 +273,45 @@ async fn routes_lead_to_their_upstreams_with_the_path_as_it_is() {
     })
     .await;
     let mut client = callbox.client().await;
-    client.send("GET /crm/mcp?x HTTP/1.1\r\nhost: h:80\r\n\r\n").await.unwrap();
+    client
+        .send("GET /crm/mcp?x HTTP/1.1\r\nhost: h:80\r\n\r\n")
+        .await
+        .unwrap();
     let mut peer = others.next().await.unwrap();
-    assert_eq!(peer.read_head().await.unwrap().line, "GET /crm/mcp?x HTTP/1.1");
+    assert_eq!(
+        peer.read_head().await.unwrap().line,
+        "GET /crm/mcp?x HTTP/1.1"
+    );
     peer.send("HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
     client.read_head().await.unwrap();
-    client.send("GET /crmx HTTP/1.1\r\nhost: h:80\r\n\r\n").await.unwrap();
-    assert_eq!(connections.next().await.unwrap().read_head().await.unwrap().line, "GET /crmx HTTP/1.1");
+    client
+        .send("GET /crmx HTTP/1.1\r\nhost: h:80\r\n\r\n")
+        .await
+        .unwrap();
+    assert_eq!(
+        connections
+            .next()
+            .await
+            .unwrap()
+            .read_head()
+            .await
+            .unwrap()
+            .line,
+        "GET /crmx HTTP/1.1"
+    );
     let upstreams = callbox.server.traffic().upstreams();
-    let answers: Vec<_> = upstreams.iter().map(|(name, traffic)| (name.as_str(), traffic.answers(2))).collect();
+    let answers: Vec<_> = upstreams
+        .iter()
+        .map(|(name, traffic)| (name.as_str(), traffic.answers(2)))
+        .collect();
     assert_eq!(answers, [("crm", 1), ("up", 0)]);
 }
 
 #[tokio::test]
 async fn a_slow_head_is_not_waited_for_but_an_idle_connection_is() {
     let limit = Duration::from_millis(300);
-    let (callbox, mut connections, _upstream) = pair(|settings| settings.listen.request_head_timeout = limit).await;
+    let (callbox, mut connections, _upstream) =
+        pair(|settings| settings.listen.request_head_timeout = limit).await;
     let mut silent = callbox.client().await;
     let mut slow = callbox.client().await;
     slow.send("POST / HTTP/1.1\r\nhos").await.unwrap();
@@ -208,7 +319,10 @@ async fn a_slow_head_is_not_waited_for_but_an_idle_connection_is() {
     idle.send(POST).await.unwrap();
     let mut upstream = connections.next().await.unwrap();
     upstream.read_message().await.unwrap();
-    upstream.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+    upstream
+        .send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        .await
+        .unwrap();
     idle.read_message().await.unwrap();
     silent.closed().await.unwrap();
     slow.closed().await.unwrap();
@@ -216,10 +330,15 @@ async fn a_slow_head_is_not_waited_for_but_an_idle_connection_is() {
     tokio::time::sleep(limit * 2).await;
     idle.send(POST).await.unwrap();
     assert_eq!(upstream.read_message().await.unwrap().body, b"call");
-    upstream.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+    upstream
+        .send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        .await
+        .unwrap();
     assert_eq!(idle.read_message().await.unwrap().body, b"ok");
     // A further head has it again.
     idle.send("POST / HTTP/1.1\r\nhos").await.unwrap();
     idle.closed().await.unwrap();
-    assert_eq!(callbox.server.traffic().heads_late(), 3);
+    let traffic = callbox.server.traffic();
+    callbox.server.drain();
+    assert_eq!(traffic.heads_late(), 3);
 }

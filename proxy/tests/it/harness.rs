@@ -15,19 +15,19 @@ use tokio::sync::oneshot;
 
 /// What the observer saw of one exchange, put together.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
-    pub target: String,
-    pub request_id: Option<String>,
-    pub request_headers: String,
-    pub request: Vec<u8>,
-    pub request_end: Option<BodyEnd>,
-    pub status: Option<u16>,
-    pub fault: Option<&'static str>,
-    pub response_headers: String,
-    pub response: Vec<u8>,
-    pub end: Option<BodyEnd>,
-    pub lost: Vec<Side>,
-    pub events: Vec<&'static str>,
+pub(crate) struct Seen {
+    pub(crate) target: String,
+    pub(crate) request_id: Option<String>,
+    pub(crate) request_headers: String,
+    pub(crate) request: Vec<u8>,
+    pub(crate) request_end: Option<BodyEnd>,
+    pub(crate) status: Option<u16>,
+    pub(crate) fault: Option<&'static str>,
+    pub(crate) response_headers: String,
+    pub(crate) response: Vec<u8>,
+    pub(crate) end: Option<BodyEnd>,
+    pub(crate) lost: Vec<Side>,
+    pub(crate) events: Vec<&'static str>,
 }
 
 #[derive(Debug, Default)]
@@ -38,11 +38,11 @@ struct Books {
 
 /// The observer's books, readable by the test.
 #[derive(Clone, Debug, Default)]
-pub struct Observed(Arc<(Mutex<Books>, Condvar)>);
+pub(crate) struct Observed(Arc<(Mutex<Books>, Condvar)>);
 
 /// What the observer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Observer {
+pub(crate) enum Observer {
     /// Takes everything and commits at once.
     Prompt,
     /// Takes everything and keeps the commits for the test.
@@ -66,13 +66,23 @@ impl Observed {
             | Event::Flush(id, _) => *id,
         };
         if let Event::Request(..) = event {
-            assert!(books.exchanges.iter().all(|(known, _)| *known != id), "an exchange begins once");
+            assert!(
+                books.exchanges.iter().all(|(known, _)| *known != id),
+                "an exchange begins once"
+            );
             books.exchanges.push((id, Seen::default()));
         }
-        let at = books.exchanges.iter().position(|(known, _)| *known == id).expect("its request came first");
+        let at = books
+            .exchanges
+            .iter()
+            .position(|(known, _)| *known == id)
+            .expect("its request came first");
         let mut flush = None;
         let seen = &mut books.exchanges[at].1;
-        assert!(seen.end.is_none() || matches!(event, Event::Flush(..)), "nothing comes after the end: {event:?}");
+        assert!(
+            seen.end.is_none() || matches!(event, Event::Flush(..)),
+            "nothing comes after the end: {event:?}"
+        );
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let name = match event {
             Event::Request(_, head) => {
@@ -119,27 +129,40 @@ impl Observed {
     }
 
     /// All exchanges so far.
-    pub fn exchanges(&self) -> Vec<Seen> {
-        self.0.0.lock().unwrap().exchanges.iter().map(|(_, seen)| seen.clone()).collect()
+    pub(crate) fn exchanges(&self) -> Vec<Seen> {
+        self.0
+            .0
+            .lock()
+            .unwrap()
+            .exchanges
+            .iter()
+            .map(|(_, seen)| seen.clone())
+            .collect()
     }
 
     /// Waits until the books say so. Blocks: for use where the test has nothing else to drive.
-    pub fn wait<T>(&self, what: &str, until: impl Fn(&[Seen]) -> Option<T>) -> T {
+    pub(crate) fn wait<T>(&self, what: &str, until: impl Fn(&[Seen]) -> Option<T>) -> T {
         let (books, changed) = &*self.0;
         let start = Instant::now();
         let mut books = books.lock().unwrap();
         loop {
-            let seen: Vec<_> = books.exchanges.iter().map(|(_, seen)| seen.clone()).collect();
+            let seen: Vec<_> = books
+                .exchanges
+                .iter()
+                .map(|(_, seen)| seen.clone())
+                .collect();
             if let Some(found) = until(&seen) {
                 return found;
             }
-            let left = PATIENCE.checked_sub(start.elapsed()).unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}: {seen:#?}"));
+            let left = PATIENCE
+                .checked_sub(start.elapsed())
+                .unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}: {seen:#?}"));
             books = changed.wait_timeout(books, left).unwrap().0;
         }
     }
 
     /// The only exchange, once it has ended.
-    pub fn ended(&self) -> Seen {
+    pub(crate) fn ended(&self) -> Seen {
         self.wait("the exchange ends", |seen| match seen {
             [only] if only.end.is_some() => Some(only.clone()),
             _ => None,
@@ -147,12 +170,14 @@ impl Observed {
     }
 
     /// Commits what waits, once there is something.
-    pub fn commit(&self) {
+    pub(crate) fn commit(&self) {
         let (books, changed) = &*self.0;
         let mut books = books.lock().unwrap();
         let start = Instant::now();
         while books.flushes.is_empty() {
-            let left = PATIENCE.checked_sub(start.elapsed()).expect("somebody waits for a commit");
+            let left = PATIENCE
+                .checked_sub(start.elapsed())
+                .expect("somebody waits for a commit");
             books = changed.wait_timeout(books, left).unwrap().0;
         }
         for flush in books.flushes.drain(..) {
@@ -160,33 +185,35 @@ impl Observed {
             drop(flush.send(()));
         }
     }
-
-    /// Whether somebody waits for a commit.
-    pub fn waiting(&self) -> usize {
-        self.0.0.lock().unwrap().flushes.len()
-    }
 }
 
 /// A running data path.
 #[derive(Debug)]
-pub struct Callbox {
-    pub server: Server,
-    pub tap: Tap,
-    pub observed: Observed,
-    pub settings: config::Settings,
+pub(crate) struct Callbox {
+    pub(crate) server: Server,
+    pub(crate) tap: Tap,
+    pub(crate) observed: Observed,
+    pub(crate) settings: config::Settings,
 }
 
 impl Callbox {
     /// In front of one upstream, with changed settings.
-    pub fn start(upstream: SocketAddr, change: impl FnOnce(&mut config::Settings)) -> Self {
+    pub(crate) fn start(upstream: SocketAddr, change: impl FnOnce(&mut config::Settings)) -> Self {
         Self::with(upstream, Observer::Prompt, change)
     }
 
-    pub fn with(upstream: SocketAddr, observer: Observer, change: impl FnOnce(&mut config::Settings)) -> Self {
+    pub(crate) fn with(
+        upstream: SocketAddr,
+        observer: Observer,
+        change: impl FnOnce(&mut config::Settings),
+    ) -> Self {
         let mut settings = settings(upstream);
         change(&mut settings);
         let observed = Observed::default();
-        let limits = TapLimits { events: settings.record.queue_events, bytes: settings.record.queue_bytes };
+        let limits = TapLimits {
+            events: settings.record.queue_events,
+            bytes: settings.record.queue_bytes,
+        };
         let (give, given) = std::sync::mpsc::sync_channel(1);
         let books = observed.clone();
         std::thread::spawn(move || {
@@ -207,34 +234,46 @@ impl Callbox {
         });
         let tap = given.recv().unwrap();
         let server = Server::start(&settings, &tap).unwrap();
-        Self { server, tap, observed, settings }
+        Self {
+            server,
+            tap,
+            observed,
+            settings,
+        }
     }
 
-    pub fn addr(&self) -> SocketAddr {
+    pub(crate) fn addr(&self) -> SocketAddr {
         self.server.addr()
     }
 
-    pub async fn client(&self) -> Peer {
+    pub(crate) async fn client(&self) -> Peer {
         Peer::connect(self.addr()).await.unwrap()
     }
 }
 
 /// A data path and an upstream to work by hand.
-pub async fn pair(change: impl FnOnce(&mut config::Settings)) -> (Callbox, Connections, Scripted) {
+pub(crate) async fn pair(
+    change: impl FnOnce(&mut config::Settings),
+) -> (Callbox, Connections, Scripted) {
     let (upstream, connections) = Scripted::by_hand().await.unwrap();
     let callbox = Callbox::start(upstream.address(), change);
     (callbox, connections, upstream)
 }
 
 /// Sends `request`, lets the upstream answer `response`, and returns what each side got.
-pub async fn exchange(request: impl AsRef<[u8]>, response: impl AsRef<[u8]>) -> (Message, Message, Callbox) {
+pub(crate) async fn exchange(
+    request: impl AsRef<[u8]>,
+    response: impl AsRef<[u8]>,
+) -> (Message, Message, Callbox) {
     let (callbox, mut connections, _upstream) = pair(|_| {}).await;
-    let (asked, answered) = over(&callbox, &mut connections, request, response).await.unwrap();
+    let (asked, answered) = over(&callbox, &mut connections, request, response)
+        .await
+        .unwrap();
     (asked, answered, callbox)
 }
 
 /// The same over a running one, on a new connection.
-pub async fn over(
+pub(crate) async fn over(
     callbox: &Callbox,
     connections: &mut Connections,
     request: impl AsRef<[u8]>,
@@ -250,7 +289,7 @@ pub async fn over(
 }
 
 /// Settings in front of one upstream, with the waits of a test.
-pub fn settings(upstream: SocketAddr) -> config::Settings {
+pub(crate) fn settings(upstream: SocketAddr) -> config::Settings {
     let minute = Duration::from_mins(1);
     config::Settings {
         data: "unused".into(),
@@ -277,20 +316,33 @@ pub fn settings(upstream: SocketAddr) -> config::Settings {
             durability_timeout: minute,
             max_sessions: 1000,
             session_idle: minute,
-            redact: config::Redact { keys: Vec::new(), detectors: Vec::new(), pointers: Vec::new() },
-            retention: config::Retention { max_age: minute, max_bytes: 1 << 30 },
+            redact: config::Redact {
+                keys: Vec::new(),
+                detectors: Vec::new(),
+                pointers: Vec::new(),
+            },
+            retention: config::Retention {
+                max_age: minute,
+                max_bytes: 1 << 30,
+            },
         },
         identity: config::Identity {
             principal: config::IdentitySource::Header("authorization".to_owned()),
             tenant: None,
             conversation: Vec::new(),
         },
-        admin: config::Admin { address: SocketAddr::from(([127, 0, 0, 1], 0)), token: None },
-        log: config::Log { level: "info".to_owned(), format: config::LogFormat::Human },
+        admin: config::Admin {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            token: None,
+        },
+        log: config::Log {
+            level: "info".to_owned(),
+            format: config::LogFormat::Human,
+        },
     }
 }
 
-pub fn upstream_settings(name: &str, address: SocketAddr) -> config::Upstream {
+pub(crate) fn upstream_settings(name: &str, address: SocketAddr) -> config::Upstream {
     let minute = Duration::from_mins(1);
     config::Upstream {
         name: name.to_owned(),

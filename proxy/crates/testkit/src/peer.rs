@@ -50,7 +50,9 @@ impl Head {
         let fields = lines
             .take_while(|line| !line.is_empty())
             .map(|line| {
-                let (name, value) = line.split_once(':').with_context(|| format!("no colon in {line:?}"))?;
+                let (name, value) = line
+                    .split_once(':')
+                    .with_context(|| format!("no colon in {line:?}"))?;
                 Ok((name.to_owned(), value.trim().to_owned()))
             })
             .collect::<Result<_>>()?;
@@ -59,7 +61,10 @@ impl Head {
 
     /// The values of a field, any case of its name.
     pub fn all(&self, name: &str) -> Vec<&str> {
-        let fields = self.fields.iter().filter(|(found, _)| found.eq_ignore_ascii_case(name));
+        let fields = self
+            .fields
+            .iter()
+            .filter(|(found, _)| found.eq_ignore_ascii_case(name));
         fields.map(|(_, value)| value.as_str()).collect()
     }
 
@@ -73,11 +78,17 @@ impl Head {
 
     /// The status of a response.
     pub fn status(&self) -> u16 {
-        self.line.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+        self.line
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .unwrap_or(0)
     }
 
     fn chunked(&self) -> bool {
-        self.all("transfer-encoding").last().is_some_and(|coding| coding.ends_with("chunked"))
+        self.all("transfer-encoding")
+            .last()
+            .is_some_and(|coding| coding.ends_with("chunked"))
     }
 }
 
@@ -99,7 +110,10 @@ impl Peer {
     /// The socket is gone.
     pub fn new(tcp: TcpStream) -> Result<Self> {
         tcp.set_nodelay(true)?;
-        Ok(Self { tcp, buffer: BytesMut::new() })
+        Ok(Self {
+            tcp,
+            buffer: BytesMut::new(),
+        })
     }
 
     /// Connects.
@@ -120,7 +134,11 @@ impl Peer {
     /// # Errors
     /// The other side is gone.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
-        Ok(tokio::time::timeout(PATIENCE, self.tcp.write_all(bytes.as_ref())).await.context("send takes too long")??)
+        Ok(
+            tokio::time::timeout(PATIENCE, self.tcp.write_all(bytes.as_ref()))
+                .await
+                .context("send takes too long")??,
+        )
     }
 
     /// Sends one chunk of a chunked body.
@@ -156,7 +174,11 @@ impl Peer {
     pub async fn read_exact(&mut self, n: usize) -> Result<Vec<u8>> {
         while self.buffer.len() < n {
             if !self.read_more().await? {
-                bail!("ended after {} of {n} bytes: {:?}", self.buffer.len(), self.buffer);
+                bail!(
+                    "ended after {} of {n} bytes: {:?}",
+                    self.buffer.len(),
+                    self.buffer
+                );
             }
         }
         Ok(self.buffer.split_to(n).to_vec())
@@ -169,12 +191,17 @@ impl Peer {
     pub async fn read_until(&mut self, end: &[u8]) -> Result<Vec<u8>> {
         let mut from = 0;
         loop {
-            if let Some(at) = memchr::memmem::find(self.buffer.get(from..).unwrap_or_default(), end) {
+            if let Some(at) = memchr::memmem::find(self.buffer.get(from..).unwrap_or_default(), end)
+            {
                 return Ok(self.buffer.split_to(from + at + end.len()).to_vec());
             }
             from = self.buffer.len().saturating_sub(end.len());
             if !self.read_more().await? {
-                bail!("ended before {:?}: {:?}", String::from_utf8_lossy(end), self.buffer);
+                bail!(
+                    "ended before {:?}: {:?}",
+                    String::from_utf8_lossy(end),
+                    self.buffer
+                );
             }
         }
     }
@@ -202,12 +229,16 @@ impl Peer {
     pub async fn read_chunk(&mut self) -> Result<Vec<u8>> {
         let line = self.read_until(b"\r\n").await?;
         let text = String::from_utf8_lossy(&line);
-        let size = usize::from_str_radix(text.trim(), 16).with_context(|| format!("not a chunk size: {text:?}"))?;
+        let size = usize::from_str_radix(text.trim(), 16)
+            .with_context(|| format!("not a chunk size: {text:?}"))?;
         if size == 0 {
             return Ok(Vec::new());
         }
         let chunk = self.read_exact(size).await?;
-        anyhow::ensure!(self.read_exact(2).await? == b"\r\n", "a chunk without its end");
+        anyhow::ensure!(
+            self.read_exact(2).await? == b"\r\n",
+            "a chunk without its end"
+        );
         Ok(chunk)
     }
 
@@ -225,8 +256,16 @@ impl Peer {
     /// # Errors
     /// The other side ended before.
     pub async fn read_body(&mut self, head: Head) -> Result<Message> {
-        let mut message = Message { head, body: Vec::new(), trailers: Vec::new() };
-        let status = if message.head.line.starts_with("HTTP/") { message.head.status() } else { 0 };
+        let mut message = Message {
+            head,
+            body: Vec::new(),
+            trailers: Vec::new(),
+        };
+        let status = if message.head.line.starts_with("HTTP/") {
+            message.head.status()
+        } else {
+            0
+        };
         if matches!(status, 100..=199 | 204 | 304) {
             return Ok(message);
         }
@@ -241,8 +280,12 @@ impl Peer {
             loop {
                 let line = self.read_until(b"\r\n").await?;
                 let text = String::from_utf8_lossy(&line);
-                let Some((name, value)) = text.trim().split_once(':') else { break };
-                message.trailers.push((name.to_owned(), value.trim().to_owned()));
+                let Some((name, value)) = text.trim().split_once(':') else {
+                    break;
+                };
+                message
+                    .trailers
+                    .push((name.to_owned(), value.trim().to_owned()));
             }
         } else if let Some(length) = message.head.one("content-length") {
             message.body = self.read_exact(length.parse()?).await?;

@@ -51,7 +51,12 @@ impl Scripted {
                 }));
             }
         });
-        Ok(Self { address, accepted, failures, _accepting: accepting })
+        Ok(Self {
+            address,
+            accepted,
+            failures,
+            _accepting: accepting,
+        })
     }
 
     /// An upstream whose connections the test takes one by one, to work them itself.
@@ -80,7 +85,10 @@ impl Scripted {
 
     /// What scripts failed of.
     pub fn failures(&self) -> Vec<String> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -95,7 +103,9 @@ impl Connections {
     /// None comes.
     pub async fn next(&mut self) -> Result<Peer> {
         use anyhow::Context as _;
-        let peer = tokio::time::timeout(PATIENCE, self.0.recv()).await.context("no connection came")?;
+        let peer = tokio::time::timeout(PATIENCE, self.0.recv())
+            .await
+            .context("no connection came")?;
         peer.context("the upstream is gone")
     }
 
@@ -105,7 +115,10 @@ impl Connections {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the handle aborts the task when the test lets go of it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the handle aborts the task when the test lets go of it"
+)]
 fn run(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(task))
 }
