@@ -32,7 +32,8 @@ pub(crate) struct Seen {
 
 #[derive(Debug, Default)]
 struct Books {
-    exchanges: Vec<(ExchangeId, Seen)>,
+    ids: Vec<ExchangeId>,
+    seen: Vec<Seen>,
     flushes: Vec<oneshot::Sender<()>>,
 }
 
@@ -66,19 +67,17 @@ impl Observed {
             | Event::Flush(id, _) => *id,
         };
         if let Event::Request(..) = event {
-            assert!(
-                books.exchanges.iter().all(|(known, _)| *known != id),
-                "an exchange begins once"
-            );
-            books.exchanges.push((id, Seen::default()));
+            assert!(!books.ids.contains(&id), "an exchange begins once");
+            books.ids.push(id);
+            books.seen.push(Seen::default());
         }
         let at = books
-            .exchanges
+            .ids
             .iter()
-            .position(|(known, _)| *known == id)
+            .rposition(|known| *known == id)
             .expect("its request came first");
         let mut flush = None;
-        let seen = &mut books.exchanges[at].1;
+        let seen = &mut books.seen[at];
         assert!(
             seen.end.is_none() || matches!(event, Event::Flush(..)),
             "nothing comes after the end: {event:?}"
@@ -130,14 +129,7 @@ impl Observed {
 
     /// All exchanges so far.
     pub(crate) fn exchanges(&self) -> Vec<Seen> {
-        self.0
-            .0
-            .lock()
-            .unwrap()
-            .exchanges
-            .iter()
-            .map(|(_, seen)| seen.clone())
-            .collect()
+        self.0.0.lock().unwrap().seen.clone()
     }
 
     /// Waits until the books say so. Blocks: for use where the test has nothing else to drive.
@@ -146,17 +138,12 @@ impl Observed {
         let start = Instant::now();
         let mut books = books.lock().unwrap();
         loop {
-            let seen: Vec<_> = books
-                .exchanges
-                .iter()
-                .map(|(_, seen)| seen.clone())
-                .collect();
-            if let Some(found) = until(&seen) {
+            if let Some(found) = until(&books.seen) {
                 return found;
             }
             let left = PATIENCE
                 .checked_sub(start.elapsed())
-                .unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}: {seen:#?}"));
+                .unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}: {:#?}", books.seen));
             books = changed.wait_timeout(books, left).unwrap().0;
         }
     }
