@@ -475,18 +475,14 @@ async fn pass(
     }
     // An upstream's HTTP/1.0 is between it and callbox; hyper knows what the client speaks.
     parts.version = Version::HTTP_11;
-    let bodyless = matches!(
-        parts.status,
-        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-    );
-    let declared = if bodyless && routed.version < Version::HTTP_2 {
+    let whole = body.is_end_stream();
+    let declared = if whole && routed.version < Version::HTTP_2 {
         content_length(&parts.headers)
     } else {
         None
     };
     let events = is_event_stream(&parts.headers);
     let endless = events && (routed.method == Method::GET || routed.listens);
-    let whole = body.is_end_stream();
     let close_delimited = routed.version == Version::HTTP_10 && body.size_hint().exact().is_none();
     let mut tee = ResponseTee::new(
         Upstreamed {

@@ -57,12 +57,12 @@ pub(crate) struct ResponseTee {
     watch: Arc<ConnectionWatch>,
     /// For event streams that a stop ends at once.
     endless: Option<Endless>,
-    /// The length that stands in the head of an answer without a body (HEAD, 204, 304): hyper keeps the field only when
-    /// the body claims it, and then sends none.
+    /// The length that stands in the head of an answer without a body (HEAD, 204, 304, or a length of 0): hyper keeps
+    /// the field, and its place, only when the body claims it, and then sends none.
     declared: Option<u64>,
     /// An answer that is delimited by the end of the connection: a break must be a reset.
     close_delimited: bool,
-    /// Frames were given since the last time there was none.
+    /// Something was given (the head, to begin with) since the last time there was nothing to give.
     flowed: bool,
     /// The break, kept back until what came before it has left.
     broken: Option<BodyError>,
@@ -91,7 +91,7 @@ impl ResponseTee {
             endless: None,
             declared,
             close_delimited: false,
-            flowed: false,
+            flowed: true,
             broken: None,
             ended: false,
         };

@@ -169,7 +169,7 @@ impl Observed {
         }
         for flush in books.flushes.drain(..) {
             // The connection may be gone meanwhile.
-            drop(flush.send(()));
+            flush.send(()).unwrap_or_default();
         }
     }
 }

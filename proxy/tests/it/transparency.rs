@@ -8,11 +8,11 @@ use callbox_testkit::peer::{Message, Peer};
 use callbox_testkit::scripted::{Connections, Scripted};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 
 use super::harness::{Callbox, Seen};
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Framing {
     /// Nothing says that there is a body, and there is none.
     None,
@@ -20,6 +20,18 @@ enum Framing {
     Chunked(Vec<Vec<u8>>),
     /// Responses only: the body ends with the connection.
     UntilClose(Vec<u8>),
+}
+
+impl std::fmt::Debug for Framing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (name, parts) = match self {
+            Self::None => ("None", Vec::new()),
+            Self::Length(body) => ("Length", vec![body.len()]),
+            Self::Chunked(chunks) => ("Chunked", chunks.iter().map(Vec::len).collect()),
+            Self::UntilClose(body) => ("UntilClose", vec![body.len()]),
+        };
+        write!(f, "{name}{parts:?}")
+    }
 }
 
 impl Framing {
@@ -391,8 +403,11 @@ fn check_record(case: &Case, seen: &Seen) {
 #[test]
 fn whatever_passes_is_the_same_on_the_other_side() {
     let config = Config::default();
+    let regressions = FileFailurePersistence::Direct("tests/it/transparency.proptest-regressions");
     let config = Config {
         cases: config.cases.max(500),
+        max_shrink_iters: 500,
+        failure_persistence: Some(Box::new(regressions)),
         ..config
     };
     let running = std::cell::RefCell::new(Running::start());
