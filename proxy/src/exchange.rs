@@ -149,14 +149,14 @@ impl Exchange {
             .map(|head| Event::Response(self.id, head));
         let at = clock::now();
         let chunk = chunk.map(|chunk| Event::ResponseChunk(self.id, at, copy(chunk)));
-        let lost = || Event::Lost(self.id, Side::Response);
+        let gap = || Event::Lost(self.id, Side::Response);
         // A gap is told of before what follows it. A head is never lost and still waiting at once.
         let last = if self.is(RESPONSE_LOST) {
-            [Some(lost()), chunk]
+            [Some(gap()), chunk]
         } else {
             [head, chunk]
         };
-        self.tap.end(last, lost(), Event::End(self.id, at, end));
+        self.tap.end(last, gap(), Event::End(self.id, at, end));
     }
 
     /// Asks the observer to say when all that was offered is committed. None: it will not say.

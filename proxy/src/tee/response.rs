@@ -37,7 +37,7 @@ impl Upstreamed {
                 lease.drive(cx);
                 Pin::new(&mut self.inner).poll_frame(&mut quiet)
             }
-            ready => ready,
+            ready @ Poll::Ready(_) => ready,
         }
     }
 

@@ -151,7 +151,7 @@ async fn a_connect_deadline_is_a_502() {
         full.push(tcp);
     }
     let callbox = Callbox::start(address, |settings| {
-        settings.upstreams[0].connect_timeout = Duration::from_millis(200)
+        settings.upstreams[0].connect_timeout = Duration::from_millis(200);
     });
     let mut client = callbox.client().await;
     client.send(POST).await.unwrap();

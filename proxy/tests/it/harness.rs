@@ -196,13 +196,13 @@ impl Callbox {
     ) -> Self {
         let mut settings = settings(upstream);
         change(&mut settings);
-        let observed = Observed::default();
+        let books = Observed::default();
         let limits = TapLimits {
             events: settings.record.queue_events,
             bytes: settings.record.queue_bytes,
         };
         let (give, given) = std::sync::mpsc::sync_channel(1);
-        let books = observed.clone();
+        let noted = books.clone();
         std::thread::spawn(move || {
             let (tap, mut receiver) = tap(limits, std::thread::current());
             give.send(tap).unwrap();
@@ -215,7 +215,7 @@ impl Callbox {
             let mut events = Vec::new();
             while receiver.take(&mut events, Duration::from_secs(1)) {
                 for event in events.drain(..) {
-                    books.note(event, observer);
+                    noted.note(event, observer);
                 }
             }
         });
@@ -224,7 +224,7 @@ impl Callbox {
         Self {
             server,
             tap,
-            observed,
+            observed: books,
             settings,
         }
     }

@@ -1,6 +1,7 @@
 //! HTTP/2 on either side or both.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::harness::{Callbox, pair};
 
@@ -47,8 +49,21 @@ impl Body for Handed {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what a body takes")]
 pub(crate) fn data(text: impl Into<Bytes>) -> Result<Frame<Bytes>, std::io::Error> {
     Ok(Frame::data(text.into()))
+}
+
+/// Sends while the test does something else; dropping the handle gives up.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the handle aborts the task when the test lets go of it"
+)]
+fn background<F>(work: F) -> AbortOnDropHandle<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    AbortOnDropHandle::new(tokio::spawn(work))
 }
 
 /// An HTTP/2 client by prior knowledge.
@@ -210,7 +225,7 @@ async fn streams_and_trailers_pass_between_the_versions() {
     request
         .headers_mut()
         .insert("trailer", HeaderValue::from_static("x-sum"));
-    let answer = tokio::task::spawn(client.send_request(request));
+    let answer = background(client.send_request(request));
     let mut upstream = connections.next().await.unwrap();
     let head = upstream.read_head().await.unwrap();
     assert_eq!(
@@ -260,9 +275,8 @@ async fn a_reset_stream_ends_its_call_upstream_and_no_other() {
     let mut client = connect(callbox.addr(), &tasks).await;
     let mut calls = Vec::new();
     for _ in 0..2 {
-        let answer = tokio::task::spawn(
-            client.send_request(post(callbox.addr(), Full::new(Bytes::from("hi")))),
-        );
+        let answer =
+            background(client.send_request(post(callbox.addr(), Full::new(Bytes::from("hi")))));
         let mut upstream = connections.next().await.unwrap();
         upstream.read_message().await.unwrap();
         upstream
@@ -297,7 +311,7 @@ async fn a_reset_stream_ends_its_call_upstream_and_no_other() {
     );
     // Not answered yet: leaving ends that one as well.
     let waiting =
-        tokio::task::spawn(client.send_request(post(callbox.addr(), Full::new(Bytes::from("hi")))));
+        background(client.send_request(post(callbox.addr(), Full::new(Bytes::from("hi")))));
     let mut upstream = connections.next().await.unwrap();
     upstream.read_message().await.unwrap();
     waiting.abort();
@@ -310,7 +324,7 @@ async fn a_break_upstream_resets_the_stream() {
     let (callbox, mut connections, _upstream) = pair(h2c).await;
     let mut client = connect(callbox.addr(), &tasks).await;
     let answer =
-        tokio::task::spawn(client.send_request(post(callbox.addr(), Full::new(Bytes::from("hi")))));
+        background(client.send_request(post(callbox.addr(), Full::new(Bytes::from("hi")))));
     let mut upstream = connections.next().await.unwrap();
     upstream.read_message().await.unwrap();
     upstream
@@ -462,7 +476,7 @@ async fn http2_on_both_sides_drains() {
         .header("accept", "text/event-stream")
         .body(Empty::new())
         .unwrap();
-    let answer = tokio::task::spawn(client.send_request(stream));
+    let answer = background(client.send_request(stream));
     let (request, place) = upstream.requests.recv().await.unwrap();
     assert_eq!(request.uri().authority().unwrap().as_str(), "h");
     let (_frames, body) = handed();
@@ -475,9 +489,8 @@ async fn http2_on_both_sides_drains() {
         )
         .unwrap();
     let mut stream = answer.await.unwrap().unwrap();
-    let call = tokio::task::spawn(
-        client.send_request(Request::get("http://h/call").body(Empty::new()).unwrap()),
-    );
+    let call =
+        background(client.send_request(Request::get("http://h/call").body(Empty::new()).unwrap()));
     let (_request, place) = upstream.requests.recv().await.unwrap();
     let draining = tokio::task::spawn_blocking(move || callbox.server.drain());
     while let Some(frame) = stream.body_mut().frame().await {

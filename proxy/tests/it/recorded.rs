@@ -27,7 +27,7 @@ async fn with(
 #[tokio::test]
 async fn a_stalled_observer_costs_records_and_no_traffic() {
     let (callbox, mut connections, _upstream) = with(Observer::Stalled, |settings| {
-        settings.record.queue_events = 10
+        settings.record.queue_events = 10;
     })
     .await;
     let mut client = callbox.client().await;

@@ -168,10 +168,11 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 fn lines(fields: &[(String, String)]) -> String {
-    fields
+    let lines: Vec<_> = fields
         .iter()
         .map(|(name, value)| format!("{name}: {value}\r\n"))
-        .collect()
+        .collect();
+    lines.concat()
 }
 
 #[expect(
@@ -261,7 +262,7 @@ impl Running {
             .unwrap();
         let (upstream, connections) = runtime.block_on(Scripted::by_hand()).unwrap();
         let callbox = Callbox::start(upstream.address(), |settings| {
-            settings.upstreams[0].max_idle = 0
+            settings.upstreams[0].max_idle = 0;
         });
         Self {
             runtime,
@@ -335,13 +336,11 @@ async fn pass(
     wire.extend_from_slice(&body[..kept]);
     let answering = async {
         send_cut(&mut upstream, &wire, &case.cuts).await?;
-        match case.broken {
-            Some(Break { reset: true, .. }) => upstream.reset(),
-            _ => {
-                drop(upstream);
-                Ok(())
-            }
+        if case.broken.is_some_and(|broken| broken.reset) {
+            return upstream.reset();
         }
+        drop(upstream);
+        Ok(())
     };
     let reading = read_answer(&mut client, case, kept);
     let (answered, read) = tokio::join!(answering, reading);
@@ -360,12 +359,12 @@ async fn read_answer(client: &mut Peer, case: &Case, kept: usize) -> anyhow::Res
     let head = client.read_head().await?;
     assert_eq!(head.line, format!("HTTP/1.1 {} So it is", case.status));
     if !whole && !matches!(case.response, Framing::UntilClose(_)) {
-        let rest = client.read_to_end().await?;
+        let tail = client.read_to_end().await?;
         match &case.response {
-            Framing::Length(body) => assert_eq!(rest, &body[..kept]),
+            Framing::Length(body) => assert_eq!(tail, &body[..kept]),
             _ => assert!(
-                !rest.ends_with(b"0\r\n\r\n") || rest.len() > 5,
-                "no clean end: {rest:?}"
+                !tail.ends_with(b"0\r\n\r\n") || tail.len() > 5,
+                "no clean end: {tail:?}"
             ),
         }
         return Ok(());
