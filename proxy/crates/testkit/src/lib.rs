@@ -1,1 +1,3 @@
-//! Skeleton.
+//! What callbox's own tests share: the running process, scripted peers. Never part of the product.
+
+pub mod process;
