@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json::{Members, assignments, compact, is_json};
-use crate::text::visible;
+use crate::text::{count, visible};
 
 /// The parts of a tool's result that are shown apart.
 #[derive(Deserialize)]
@@ -143,7 +143,9 @@ fn result_line(result: &RawJson, room: usize) -> String {
     };
     let more = blocks.count();
     if more > 0 {
-        line.push_str(&format!(" (+{more})"));
+        line += " (+";
+        line += &count(more as u64);
+        line.push(')');
     }
     line
 }

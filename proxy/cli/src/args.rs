@@ -41,8 +41,8 @@ pub(crate) struct Global {
     /// Data directory of the call log [default: callbox-data]
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) data: Option<PathBuf>,
-    /// Form of the log on stderr
-    #[arg(long, value_name = "FORMAT", global = true)]
+    /// Form of the log on stderr: human or json
+    #[arg(long, value_name = "FORMAT", global = true, hide_possible_values = true)]
     pub(crate) log_format: Option<LogFormat>,
     /// Say more on stderr; twice: even more
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
@@ -141,9 +141,9 @@ Examples:
   callbox sessions --tenant acme --json | jq -r .id")]
 pub(crate) struct SessionsArgs {
     #[command(flatten)]
-    pub(crate) filter: SessionFilterArgs,
-    #[command(flatten)]
     pub(crate) list: ListArgs,
+    #[command(flatten)]
+    pub(crate) filter: SessionFilterArgs,
 }
 
 /// Arguments of `calls`.
@@ -155,9 +155,9 @@ Examples:
   callbox calls --session 0193a7 --json | jq .arguments")]
 pub(crate) struct CallsArgs {
     #[command(flatten)]
-    pub(crate) filter: CallFilterArgs,
-    #[command(flatten)]
     pub(crate) list: ListArgs,
+    #[command(flatten)]
+    pub(crate) filter: CallFilterArgs,
 }
 
 /// What every list takes.
@@ -186,11 +186,11 @@ Examples:
   callbox tail
   callbox tail --outcome tool_error --outcome rpc_error --json")]
 pub(crate) struct TailArgs {
-    #[command(flatten)]
-    pub(crate) filter: CallFilterArgs,
     /// One JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) filter: CallFilterArgs,
 }
 
 /// Arguments of `show`.
@@ -221,14 +221,14 @@ Examples:
   callbox export --since 1d -o day.jsonl
   callbox export --har --session 0193a7 -o session.har")]
 pub(crate) struct ExportArgs {
-    #[command(flatten)]
-    pub(crate) filter: CallFilterArgs,
     /// Write an HTTP Archive (HAR 1.2) instead of JSON Lines
     #[arg(long)]
     pub(crate) har: bool,
     /// Write to this file; it appears when it is complete [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) filter: CallFilterArgs,
 }
 
 /// Arguments of `erase`.

@@ -37,7 +37,6 @@ pub(crate) struct Advice {
     message: String,
     hint: String,
     exit: Exit,
-    source: Option<anyhow::Error>,
 }
 
 impl Advice {
@@ -47,7 +46,6 @@ impl Advice {
             message: message.into(),
             hint: hint.into(),
             exit: Exit::Error,
-            source: None,
         }
     }
 
@@ -58,12 +56,6 @@ impl Advice {
             ..Self::new(message, hint)
         }
     }
-
-    /// What led to it.
-    pub(crate) fn caused_by(mut self, source: impl Into<anyhow::Error>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
 }
 
 impl fmt::Display for Advice {
@@ -72,11 +64,7 @@ impl fmt::Display for Advice {
     }
 }
 
-impl std::error::Error for Advice {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
-    }
-}
+impl std::error::Error for Advice {}
 
 /// Ends a command: prints what went wrong, if anything, and gives the exit code.
 pub(crate) fn conclude(result: anyhow::Result<Exit>) -> Exit {
@@ -129,8 +117,13 @@ fn print(error: &anyhow::Error) -> io::Result<()> {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        let io = cause.downcast_ref().map(io::Error::kind);
+        // serde_json keeps the error of its writer to itself.
+        let json = || {
+            cause
+                .downcast_ref()
+                .and_then(serde_json::Error::io_error_kind)
+        };
+        io.or_else(json) == Some(io::ErrorKind::BrokenPipe)
     })
 }

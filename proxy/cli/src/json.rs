@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::text::{push_visible, visible};
+use crate::text::{bytes, push_visible, visible};
 
 /// On one line without needless space; stops soon after `room` bytes.
 pub(crate) fn compact(json: &str, room: usize) -> String {
@@ -42,11 +42,8 @@ pub(crate) fn assignments(json: &str, room: usize) -> String {
             && name
                 .chars()
                 .all(|c| c.is_alphanumeric() || "_-.$".contains(c));
-        if bare {
-            line.push_str(&visible(&name))
-        } else {
-            line.push_str(&visible(&quoted(&name)))
-        }
+        let name = if bare { name } else { quoted(&name) };
+        line.push_str(&visible(&name));
         line.push('=');
         line.push_str(&compact(value.get(), room.saturating_sub(line.len())));
     }
@@ -166,7 +163,9 @@ impl Layout {
         let indent = "  ".repeat(self.depth.min(32));
         let mut line = std::mem::replace(&mut self.line, indent);
         if self.cut > 0 {
-            line.push_str(&format!("… (+{})", crate::text::bytes(self.cut as u64)));
+            line += "… (+";
+            line += &bytes(self.cut as u64);
+            line.push(')');
             self.cut = 0;
             self.any_cut = true;
         }
@@ -243,7 +242,7 @@ mod tests {
             lines.iter().map(String::as_str).collect::<Vec<_>>(),
             [
                 "{",
-                "  \"a\": \"xxxxxxxxxxxx… (+1023.9 KiB)",
+                "  \"a\": \"xxxxxxxxxxxx… (+1,023 KiB)",
                 "  \"b\": 1",
                 "}"
             ]
@@ -270,7 +269,7 @@ mod tests {
     proptest! {
         /// Laid out or compacted, it is the same JSON.
         #[test]
-        fn meaning_is_kept(texts: Vec<String>, number: f64) {
+        fn meaning_is_kept(texts: Vec<String>, number: i64) {
             let value = serde_json::json!({ "texts": texts, "number": number, "nested": [{ "texts": texts }, {}, []] });
             for text in [value.to_string(), serde_json::to_string_pretty(&value)?] {
                 let compacted: serde_json::Value = serde_json::from_str(&compact(&text, usize::MAX))?;

@@ -135,15 +135,14 @@ impl Log {
 
     /// Says what the candidates are, so that one can be chosen.
     fn ambiguous(&self, prefix: &str, candidates: &[Uuid]) -> anyhow::Error {
-        let mut list = String::from("give more of it:");
-        for id in candidates {
-            list.push_str(&format!(
-                "\n  {}  {}",
-                self.shorten(*id),
-                self.describe(*id).unwrap_or_default()
-            ));
-        }
-        Advice::new(format!("{prefix} is the beginning of several ids"), list).into()
+        let lines = candidates.iter().map(|id| {
+            // An id whose record cannot be read is listed all the same.
+            let about = self.describe(*id).unwrap_or_default();
+            format!("\n  {}  {about}", self.shorten(*id))
+        });
+        let list: String = lines.collect();
+        let message = format!("{prefix} is the beginning of several ids");
+        Advice::new(message, format!("give more of it:{list}")).into()
     }
 
     fn describe(&self, id: Uuid) -> anyhow::Result<String> {

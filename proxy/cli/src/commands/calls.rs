@@ -18,22 +18,23 @@ pub(super) fn run(log: &Log, args: &CallsArgs) -> anyhow::Result<Exit> {
     let filter = args.filter.resolve(log)?;
     let limit = args.list.limit();
     if args.list.json {
-        json(log, &filter, limit)?
+        json(log, &filter, limit)?;
     } else {
-        table(log, &filter, limit)?
+        table(log, &filter, limit)?;
     }
     Ok(Exit::Ok)
 }
 
 fn json(log: &Log, filter: &CallFilter, limit: Option<usize>) -> anyhow::Result<()> {
     let mut out = terminal::lines();
+    let mut print = |call: Call| Ok(writeln!(out, "{}", call.to_json())?);
     match limit {
-        Some(_) => {
-            for call in log.reader.calls(filter, limit)? {
-                writeln!(out, "{}", call.to_json())?;
-            }
-        }
-        None => each(log, filter, |call| Ok(writeln!(out, "{}", call.to_json())?))?,
+        Some(_) => log
+            .reader
+            .calls(filter, limit)?
+            .into_iter()
+            .try_for_each(print)?,
+        None => each(log, filter, &mut print)?,
     }
     Ok(out.flush()?)
 }
@@ -41,25 +42,22 @@ fn json(log: &Log, filter: &CallFilter, limit: Option<usize>) -> anyhow::Result<
 fn table(log: &Log, filter: &CallFilter, limit: Option<usize>) -> anyhow::Result<()> {
     let mut screen = Screen::stdout();
     let mut list = CallList::default();
-    match limit {
-        Some(_) => {
-            let calls = log.reader.calls(filter, limit)?;
-            let dates = Dates::of(&screen, calls.iter().map(|call| call.started_at));
-            list.page(&mut screen, log, &dates, &calls)?;
-        }
-        None => {
-            let dates = Dates::each(&screen);
-            let mut page = Vec::with_capacity(PAGE);
-            each(log, filter, |call| {
-                page.push(call);
-                if page.len() == PAGE {
-                    list.page(&mut screen, log, &dates, &page)?;
-                    page.clear();
-                }
-                Ok(())
-            })?;
-            list.page(&mut screen, log, &dates, &page)?;
-        }
+    if limit.is_some() {
+        let calls = log.reader.calls(filter, limit)?;
+        let dates = Dates::of(&screen, calls.iter().map(|call| call.started_at));
+        list.page(&mut screen, log, &dates, &calls)?;
+    } else {
+        let dates = Dates::each(&screen);
+        let mut page = Vec::with_capacity(PAGE);
+        each(log, filter, |call| {
+            page.push(call);
+            if page.len() == PAGE {
+                list.page(&mut screen, log, &dates, &page)?;
+                page.clear();
+            }
+            Ok(())
+        })?;
+        list.page(&mut screen, log, &dates, &page)?;
     }
     screen.flush()?;
     let mut stderr = anstream::stderr();

@@ -56,14 +56,12 @@ fn refuse(log: &Log, what: &Erase) -> anyhow::Result<Exit> {
             log.reader.sessions(&filter, None)?
         }
     };
-    let mut list = String::new();
-    for summary in sessions.iter().take(MOST) {
-        list.push_str(&format!("\n  {}", line(summary)));
+    let mut lines: Vec<String> = sessions.iter().take(MOST).map(line).collect();
+    if let Some(more) = sessions.get(MOST..).filter(|more| !more.is_empty()) {
+        lines.push(format!("and {}", plural(more.len() as u64, "more session")));
     }
-    if sessions.len() > MOST {
-        list.push_str(&format!("\n  and {} more", sessions.len() - MOST));
-    }
-    let message = format!("{} was not erased; what would go:{list}", name(what));
+    let list = lines.join("\n  ");
+    let message = format!("{} was not erased; this would go:\n  {list}", name(what));
     Err(Advice::usage(message, "repeat the command with --yes to erase it").into())
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, ensure};
 use callbox_store::{Call, CallFilter};
 use tempfile::NamedTempFile;
 
@@ -47,11 +47,8 @@ fn to_file(log: &Log, filter: &CallFilter, har: bool, path: &Path) -> anyhow::Re
     let interrupt = Interrupt::listen()?;
     let mut out = BufWriter::with_capacity(64 * 1024, file);
     let calls = write(log, filter, har, &mut out, || {
-        if interrupt.came() {
-            bail!("interrupted; nothing was written")
-        } else {
-            Ok(())
-        }
+        ensure!(!interrupt.came(), "interrupted; nothing was written");
+        Ok(())
     })?;
     let file = out
         .into_inner()

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::json::quoted;
+use crate::text::plural;
 use crate::{clock, words};
 
 const MADE: &str = "made from the record of the call, after redaction";
@@ -38,8 +39,12 @@ impl Archive {
         Ok(serde_json::to_writer(out, &Entry::of(call))?)
     }
 
-    pub(super) fn end(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        Ok(out.write_all(b"\n]}}\n")?)
+    pub(super) fn end(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let entries = plural(self.entries, "call");
+        Ok(writeln!(
+            out,
+            "\n],\"comment\":\"{entries}, bodies {MADE}\"}}}}"
+        )?)
     }
 }
 

@@ -68,7 +68,7 @@ struct Page<'a> {
 impl Page<'_> {
     fn head(&mut self, call: &Call) -> anyhow::Result<()> {
         let style = words::outcome_style(call.outcome);
-        let took = call
+        let lasted = call
             .duration_us
             .map_or_else(|| "not ended".to_owned(), clock::span);
         let tool = visible(&call.tool);
@@ -77,7 +77,7 @@ impl Page<'_> {
         let at = clock::date_time(call.started_at);
         writeln!(
             self.screen,
-            "{BOLD}{tool}{BOLD:#}  {style}{outcome}{style:#}  {took}  {DIM}{at} UTC{DIM:#}\n"
+            "{BOLD}{tool}{BOLD:#}  {style}{outcome}{style:#}  {lasted}  {DIM}{at} UTC{DIM:#}\n"
         )?;
         Ok(())
     }

@@ -79,15 +79,18 @@ fn totals(screen: &mut Screen, summary: &SessionSummary, calls: &[Call]) -> anyh
     let failed = of(|call| words::failed(call.outcome));
     let pending = of(|call| call.outcome == callbox_store::Outcome::Pending);
     let in_tools = calls.iter().filter_map(|call| call.duration_us).sum();
-    let mut line = format!("{}, {failed} failed", plural(calls.len() as u64, "call"));
+    let mut parts = vec![
+        plural(calls.len() as u64, "call"),
+        format!("{failed} failed"),
+    ];
     if pending > 0 {
-        line.push_str(&format!(", {pending} pending"));
+        parts.push(format!("{pending} pending"));
     }
-    line.push_str(&format!(", {} in tools", clock::span(in_tools)));
+    parts.push(format!("{} in tools", clock::span(in_tools)));
     if calls.len() > 1 {
-        line.push_str(&format!(", {} between them", clock::span(between(calls))));
+        parts.push(format!("{} between them", clock::span(between(calls))));
     }
-    writeln!(screen, "{BOLD}{line}{BOLD:#}")?;
+    writeln!(screen, "{BOLD}{}{BOLD:#}", parts.join(", "))?;
     let removed = summary.calls.saturating_sub(calls.len() as u64);
     if removed > 0 {
         writeln!(
@@ -301,16 +304,14 @@ impl<'a> Timeline<'a> {
     }
 
     fn note(&mut self, note: &Note<'_>, indent: &str) -> anyhow::Result<()> {
-        let mut line = format!(
-            "{} {}  {}",
-            note.arrow(),
-            note.name(),
-            note.detail(self.screen.room())
-        );
         let flags = note.flags();
-        if !flags.is_empty() {
-            line.push_str(&format!("  [{}]", visible(&flags.join(" "))));
-        }
+        let flags = if flags.is_empty() {
+            String::new()
+        } else {
+            format!("  [{}]", visible(&flags.join(" ")))
+        };
+        let detail = note.detail(self.screen.room());
+        let line = format!("{} {}  {detail}{flags}", note.arrow(), note.name());
         self.line(indent, line.trim_end(), DIM)
     }
 
@@ -340,7 +341,11 @@ fn row(call: &Call, room: usize) -> Vec<Cell> {
         summary(call, room)
     };
     if call.sample.as_ref().is_some_and(|sample| sample.selected) {
-        told = format!("{told}  sampled").trim_start().to_owned();
+        told += if told.is_empty() {
+            "sampled"
+        } else {
+            "  sampled"
+        };
     }
     vec![
         Cell::styled(call.seq.to_string(), DIM),
