@@ -14,7 +14,7 @@ pub(crate) struct Clock {
 
 /// One moment on both clocks, and an id for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stamp {
+pub(crate) struct Moment {
     pub(crate) id: Uuid,
     /// Microseconds since the epoch.
     pub(crate) wall: i64,
@@ -30,14 +30,14 @@ impl Clock {
     }
 
     /// Now, with a fresh UUID v7.
-    pub(crate) fn stamp(&mut self) -> Stamp {
+    pub(crate) fn now(&mut self) -> Moment {
         let wall = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let mut random = [0; 10];
         self.random.fill_bytes(&mut random);
         let millis = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
-        Stamp {
+        Moment {
             id: Builder::from_unix_timestamp_millis(millis, &random).into_uuid(),
             wall: i64::try_from(wall.as_micros()).unwrap_or(i64::MAX),
             at: now(),

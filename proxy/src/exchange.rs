@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
 use bytes::Bytes;
+use callbox_net::Drain;
 use uuid::Uuid;
 
 use crate::clock;
@@ -23,12 +24,14 @@ const ENDED: u8 = 8;
 const REQUEST_LOST: u8 = 16;
 const RESPONSE_LOST: u8 = 32;
 const TOO_LARGE: u8 = 64;
+const CLIENT_GONE: u8 = 128;
 
 /// The books of one exchange.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     id: Uuid,
     tap: Tap,
+    drain: Drain,
     state: AtomicU8,
     /// Heads not offered yet: they wait for their first chunk.
     heads: Mutex<Heads>,
@@ -43,7 +46,7 @@ struct Heads {
 }
 
 impl Exchange {
-    pub(crate) fn new(id: Uuid, tap: Tap, head: Box<RequestHead>) -> Self {
+    pub(crate) fn new(id: Uuid, tap: Tap, drain: Drain, head: Box<RequestHead>) -> Self {
         let heads = Heads {
             request: Some(head),
             ..Heads::default()
@@ -51,9 +54,27 @@ impl Exchange {
         Self {
             id,
             tap,
+            drain,
             state: AtomicU8::new(0),
             heads: Mutex::new(heads),
         }
+    }
+
+    /// Whether callbox stops, and how far that is.
+    pub(crate) fn drain(&self) -> &Drain {
+        &self.drain
+    }
+
+    /// Nobody goes on with it: the client left, or the drain's deadline passed.
+    pub(crate) fn abandon(&self) {
+        self.end(
+            None,
+            if self.drain.has_expired() {
+                BodyEnd::Timeout
+            } else {
+                BodyEnd::Cancelled
+            },
+        );
     }
 
     /// The tap it is offered to.
@@ -128,14 +149,14 @@ impl Exchange {
             .map(|head| Event::Response(self.id, head));
         let at = clock::now();
         let chunk = chunk.map(|chunk| Event::ResponseChunk(self.id, at, copy(chunk)));
-        let lost = || Event::Lost(self.id, Side::Response);
+        let gap = || Event::Lost(self.id, Side::Response);
         // A gap is told of before what follows it. A head is never lost and still waiting at once.
         let last = if self.is(RESPONSE_LOST) {
-            [Some(lost()), chunk]
+            [Some(gap()), chunk]
         } else {
             [head, chunk]
         };
-        self.tap.end(last, lost(), Event::End(self.id, at, end));
+        self.tap.end(last, gap(), Event::End(self.id, at, end));
     }
 
     /// Asks the observer to say when all that was offered is committed. None: it will not say.
@@ -172,6 +193,16 @@ impl Exchange {
     /// Whether it did.
     pub(crate) fn too_large(&self) -> bool {
         self.is(TOO_LARGE)
+    }
+
+    /// The client broke off in the middle of the request's body.
+    pub(crate) fn mark_client_gone(&self) {
+        self.set(CLIENT_GONE);
+    }
+
+    /// Whether it did.
+    pub(crate) fn client_gone(&self) -> bool {
+        self.is(CLIENT_GONE)
     }
 
     fn offer(&self, side: Side, head: Option<Event>, chunk: Option<Event>, end: Option<Event>) {
@@ -230,7 +261,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         // The bodies end it; this is for an exchange that never got that far.
-        self.end(None, BodyEnd::Cancelled);
+        self.abandon();
     }
 }
 

@@ -3,7 +3,7 @@
 //! All else passes as it came, repeated fields in order. Fields that MCP or HTTP gives an end-to-end meaning stay even
 //! when `Connection` names them: a client could otherwise make the hop drop its own credentials or session.
 
-use http::header::{CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING};
+use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -121,7 +121,7 @@ pub(crate) fn text(headers: &HeaderMap) -> Vec<u8> {
 pub(crate) fn add_forwarded(
     headers: &mut HeaderMap,
     peer: std::net::IpAddr,
-    host: Option<&HeaderValue>,
+    host: Option<HeaderValue>,
     https: bool,
 ) {
     const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -136,7 +136,7 @@ pub(crate) fn add_forwarded(
     if let Ok(value) = HeaderValue::from_bytes(&chain) {
         headers.insert(FOR, value);
     }
-    if let Some(host) = host.or_else(|| headers.get(HOST)).cloned() {
+    if let Some(host) = host {
         headers.insert(FORWARDED_HOST, host);
     }
     headers.insert(
@@ -207,7 +207,12 @@ mod tests {
             ("x-forwarded-for", "10.0.0.1"),
             ("host", "mcp.example.test"),
         ]);
-        add_forwarded(&mut map, [127, 0, 0, 1].into(), None, false);
+        add_forwarded(
+            &mut map,
+            [127, 0, 0, 1].into(),
+            Some(HeaderValue::from_static("mcp.example.test")),
+            false,
+        );
         assert_eq!(map.get("x-forwarded-for").unwrap(), "10.0.0.1, 127.0.0.1");
         assert_eq!(map.get("x-forwarded-host").unwrap(), "mcp.example.test");
         assert_eq!(map.get("x-forwarded-proto").unwrap(), "http");

@@ -1,6 +1,5 @@
 //! The settings in force, swapped as a whole by a reload.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;

@@ -167,9 +167,10 @@ impl Server {
         self.drain.begin();
         let mut drained = Drained::default();
         for worker in std::mem::take(&mut self.workers) {
-            match worker.join() {
-                Ok(aborted) => drained.aborted += aborted,
-                Err(_) => tracing::error!("a worker panicked"),
+            if let Ok(aborted) = worker.join() {
+                drained.aborted += aborted;
+            } else {
+                tracing::error!("a worker panicked");
             }
         }
         drained

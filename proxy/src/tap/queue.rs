@@ -142,6 +142,22 @@ pub struct Tap {
     shared: Arc<Shared>,
 }
 
+/// The counters alone: does not keep the queue open.
+#[derive(Clone, Debug)]
+pub struct TapWatch(Arc<Shared>);
+
+impl TapWatch {
+    /// What was let in and what was not.
+    pub fn counts(&self) -> &TapCounts {
+        &self.0.counts
+    }
+
+    /// Bytes queued now.
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+}
+
 /// The observer's side.
 #[derive(Debug)]
 pub struct TapReceiver {
@@ -177,6 +193,11 @@ pub fn tap(limits: TapLimits, observer: Thread) -> (Tap, TapReceiver) {
 }
 
 impl Tap {
+    /// The counters alone, for whoever outlives the data path.
+    pub fn watch(&self) -> TapWatch {
+        TapWatch(Arc::clone(&self.shared))
+    }
+
     /// What was let in and what was not.
     pub fn counts(&self) -> &TapCounts {
         &self.shared.counts
@@ -215,7 +236,7 @@ impl Tap {
 
     /// Offers the end of an exchange that was let in, and `last`, which came with it. The end always fits, for its
     /// room was kept; `last` may be dropped, and counted, and then the exchange is marked.
-    pub(crate) fn end(&self, last: [Option<Event>; 2], lost: Event, end: Event) {
+    pub(crate) fn end(&self, last: [Option<Event>; 2], gap: Event, end: Event) {
         let size = last.iter().flatten().map(bytes).sum::<u64>() + bytes(&end);
         let held = self.shared.bytes.fetch_add(size, Ordering::Relaxed) + size;
         let full = held > self.shared.limits.bytes as u64;
@@ -225,11 +246,11 @@ impl Tap {
                 drop(last);
                 self.shared.counts.chunks_dropped[DropReason::Bytes as usize]
                     .fetch_add(1, Ordering::Relaxed);
-                let kept = bytes(&lost) + bytes(&end);
+                let kept = bytes(&gap) + bytes(&end);
                 self.shared
                     .bytes
                     .fetch_sub(size.saturating_sub(kept), Ordering::Relaxed);
-                Events::Two([lost, end])
+                Events::Two([gap, end])
             }
             [Some(one), None] | [None, Some(one)] => Events::Two([one, end]),
             [Some(one), Some(two)] => Events::Three([one, two, end]),
@@ -455,7 +476,7 @@ mod tests {
             handle.send(std::thread::current()).unwrap();
             let mut receiver = go.recv().unwrap();
             let mut taken = Vec::new();
-            while receiver.take(&mut taken, Duration::from_secs(60)) {}
+            while receiver.take(&mut taken, Duration::from_mins(1)) {}
             taken.len()
         });
         let (tap, receiver) = tap(

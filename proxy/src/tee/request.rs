@@ -63,7 +63,9 @@ pub(crate) struct RequestTee {
     inner: Incoming,
     exchange: Arc<Exchange>,
     watch: Arc<ConnectionWatch>,
-    gate: Option<(Arc<Gate>, Option<Pin<Box<Sleep>>>)>,
+    gate: Option<Arc<Gate>>,
+    /// How long the gate may stay shut; runs from the first time somebody stands before it.
+    patience: Option<Pin<Box<Sleep>>>,
     /// Bytes the limit still allows.
     left: u64,
     ended: bool,
@@ -81,12 +83,12 @@ impl RequestTee {
         if ended {
             exchange.request(None, Some(BodyEnd::Complete));
         }
-        let gate = gate.map(|gate| (gate, None));
         Self {
             inner,
             exchange,
             watch,
             gate,
+            patience: None,
             left: limit.unwrap_or(u64::MAX),
             ended,
         }
@@ -100,11 +102,13 @@ impl RequestTee {
     }
 
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some((gate, patience)) = &mut self.gate else {
+        let Some(gate) = &self.gate else {
             return Poll::Ready(());
         };
         if !gate.is_open(cx) {
-            let patience = patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(PATIENCE)));
+            let patience = self
+                .patience
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(PATIENCE)));
             if patience.as_mut().poll(cx).is_pending() {
                 // The head is not kept from the record while the body waits.
                 self.exchange.request(None, None);
@@ -112,7 +116,7 @@ impl RequestTee {
             }
             gate.open();
         }
-        self.gate = None;
+        (self.gate, self.patience) = (None, None);
         Poll::Ready(())
     }
 }
@@ -130,6 +134,7 @@ impl Body for RequestTee {
         let frame = match Pin::new(&mut this.inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => frame,
             Poll::Ready(Some(Err(error))) => {
+                this.exchange.mark_client_gone();
                 this.end(None, BodyEnd::Error);
                 return Poll::Ready(Some(Err(BodyError::Client(error))));
             }

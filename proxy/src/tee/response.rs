@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use callbox_net::{Channel, ConnectionWatch, Drain};
+use callbox_net::{Channel, ConnectionWatch};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -37,7 +37,7 @@ impl Upstreamed {
                 lease.drive(cx);
                 Pin::new(&mut self.inner).poll_frame(&mut quiet)
             }
-            ready => ready,
+            ready @ Poll::Ready(_) => ready,
         }
     }
 
@@ -55,15 +55,14 @@ pub(crate) struct ResponseTee {
     body: Upstreamed,
     exchange: Arc<Exchange>,
     watch: Arc<ConnectionWatch>,
-    drain: Drain,
     /// For event streams that a stop ends at once.
     endless: Option<Endless>,
-    /// The length that stands in the head of an answer without a body (HEAD, 204, 304): hyper keeps the field only when
-    /// the body claims it, and then sends none.
+    /// The length that stands in the head of an answer without a body (HEAD, 204, 304, or a length of 0): hyper keeps
+    /// the field, and its place, only when the body claims it, and then sends none.
     declared: Option<u64>,
     /// An answer that is delimited by the end of the connection: a break must be a reset.
     close_delimited: bool,
-    /// Frames were given since the last time there was none.
+    /// Something was given (the head, to begin with) since the last time there was nothing to give.
     flowed: bool,
     /// The break, kept back until what came before it has left.
     broken: Option<BodyError>,
@@ -83,18 +82,16 @@ impl ResponseTee {
         body: Upstreamed,
         exchange: Arc<Exchange>,
         watch: Arc<ConnectionWatch>,
-        drain: Drain,
         declared: Option<u64>,
     ) -> Self {
         let mut tee = Self {
             body,
             exchange,
             watch,
-            drain,
             endless: None,
             declared,
             close_delimited: false,
-            flowed: false,
+            flowed: true,
             broken: None,
             ended: false,
         };
@@ -107,7 +104,7 @@ impl ResponseTee {
     /// Marks a stream that a stop ends at once.
     pub(crate) fn endless(mut self) -> Self {
         self.endless = Some(Endless {
-            stop: Box::pin(self.drain.wait()),
+            stop: Box::pin(self.exchange.drain().wait()),
             last: *b"\r\n\r\n",
         });
         self
@@ -163,7 +160,7 @@ impl ResponseTee {
         let Some(endless) = &mut self.endless else {
             return Poll::Pending;
         };
-        if !self.drain.has_begun() && endless.stop.as_mut().poll(cx).is_pending() {
+        if !self.exchange.drain().has_begun() && endless.stop.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
         // Between two events the stream ends as if the server had closed it; within one it breaks.
@@ -202,7 +199,7 @@ impl Body for ResponseTee {
             Poll::Ready(Some(Ok(frame))) => frame,
             Poll::Ready(Some(Err(error))) => {
                 let error = BodyError::Upstream(error);
-                if this.flowed {
+                if this.flowed || this.watch.write_blocked() {
                     // hyper drops what it has not written when a body fails. Let it write first.
                     this.broken = Some(error);
                     cx.waker().wake_by_ref();
@@ -264,12 +261,9 @@ impl Endless {
 
 impl Drop for ResponseTee {
     fn drop(&mut self) {
-        // Nobody wants the rest: the client left, or the drain's deadline passed.
-        let end = if self.drain.has_expired() {
-            BodyEnd::Timeout
-        } else {
-            BodyEnd::Cancelled
-        };
-        self.end(None, end);
+        if !self.ended {
+            self.exchange.abandon();
+            self.watch.exchange_ended();
+        }
     }
 }

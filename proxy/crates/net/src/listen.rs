@@ -13,7 +13,7 @@ const BACKLOG: i32 = 1024;
 /// A silent peer is asked after this long whether it is still there; without it, a client that vanished without a
 /// FIN would hold its connection, and its call upstream, for ever.
 const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
-    .with_time(Duration::from_secs(60))
+    .with_time(Duration::from_mins(1))
     .with_interval(Duration::from_secs(15));
 
 /// The address cannot be had.

@@ -5,11 +5,13 @@
 //! A request is given to a second connection only when hyper hands it back unwritten; what may have been written in
 //! part is never sent again.
 
+mod fit;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -20,6 +22,7 @@ use http_body::Body;
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::time::Instant;
 
 use crate::dial::{DialError, Dialer};
 use crate::stream::Stream;
@@ -81,14 +84,14 @@ impl<B> RequestBody for B where
 struct Http1<B: RequestBody> {
     sender: http1::SendRequest<B>,
     connection: http1::Connection<TokioIo<Stream>, B>,
-    /// Sweeps seen when it became idle.
-    since: u32,
+    /// When it became idle, on the pool's coarse clock.
+    since: u64,
 }
 
 struct Http2<B> {
     sender: http2::SendRequest<B>,
     streams: Arc<AtomicUsize>,
-    since: u32,
+    since: u64,
 }
 
 /// Why a request got no answer.
@@ -113,13 +116,19 @@ pub struct Pool<B: RequestBody> {
     protocol: Protocol,
     limits: PoolLimits,
     tasks: Tasks,
+    #[expect(
+        clippy::vec_box,
+        reason = "a connection is large and is moved between here and its borrower"
+    )]
     idle: Mutex<Vec<Box<Http1<B>>>>,
     shared: Mutex<Vec<Http2<B>>>,
     /// One dial at a time while HTTP/2 is possible: the others wait for the shared connection.
     dialing: tokio::sync::Mutex<()>,
     /// TLS chose HTTP/1 last time.
     http1_seen: AtomicBool,
-    sweeps: AtomicU32,
+    /// Milliseconds since `started`, as of the last sweep: idle times need no clock of their own.
+    coarse: AtomicU64,
+    started: Instant,
 }
 
 impl<B: RequestBody> fmt::Debug for Pool<B> {
@@ -143,7 +152,8 @@ impl<B: RequestBody> Pool<B> {
             shared: Mutex::default(),
             dialing: tokio::sync::Mutex::default(),
             http1_seen: AtomicBool::new(protocol == Protocol::Http1),
-            sweeps: AtomicU32::new(0),
+            coarse: AtomicU64::new(0),
+            started: Instant::now(),
         }
     }
 
@@ -154,9 +164,10 @@ impl<B: RequestBody> Pool<B> {
 
     /// Closes connections that are idle for too long or that the upstream closed.
     pub fn sweep(&self) {
-        let now = self.sweeps.fetch_add(1, Relaxed).wrapping_add(1);
-        let turns = self.limits.idle_timeout.as_nanos() / self.sweep_every().as_nanos().max(1);
-        let kept = |since: u32| u128::from(now.wrapping_sub(since)) <= turns;
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.coarse.store(now, Relaxed);
+        let limit = u64::try_from(self.limits.idle_timeout.as_millis()).unwrap_or(u64::MAX);
+        let kept = |since: u64| now.saturating_sub(since) < limit;
         lock(&self.idle).retain_mut(|connection| {
             kept(connection.since)
                 && connection
@@ -201,8 +212,15 @@ impl<B: RequestBody> Pool<B> {
                 None => (self.open().await?, false),
             };
             let sent = match &mut channel {
-                Channel::Http1(lease) => lease.send(request).await,
-                Channel::Http2(lease) => lease.sender.try_send_request(request).await,
+                Channel::Http1(lease) => {
+                    fit::http1(&mut request);
+                    lease.send(request).await
+                }
+                Channel::Http2(lease) => {
+                    let host = self.dialer.host.to_string();
+                    fit::http2(&mut request, self.dialer.tls.is_some(), &host);
+                    lease.sender.try_send_request(request).await
+                }
                 Channel::Detached => {
                     unreachable!("invariant: a channel is detached only after its answer's head")
                 }
@@ -318,7 +336,7 @@ impl<B: RequestBody> Pool<B> {
             }
         });
         let streams = Arc::new(AtomicUsize::new(0));
-        let since = self.sweeps.load(Relaxed);
+        let since = self.coarse.load(Relaxed);
         lock(&self.shared).push(Http2 {
             sender: sender.clone(),
             streams: Arc::clone(&streams),
@@ -415,7 +433,7 @@ impl<B: RequestBody> Http1Lease<B> {
         if !self.reusable || !inner.sender.is_ready() {
             return;
         }
-        inner.since = self.pool.sweeps.load(Relaxed);
+        inner.since = self.pool.coarse.load(Relaxed);
         let mut idle = lock(&self.pool.idle);
         if idle.len() < self.pool.limits.max_idle {
             idle.push(inner);

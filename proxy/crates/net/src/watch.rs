@@ -379,16 +379,11 @@ mod tests {
             watch.exchange_began();
             watch.exchange_ended();
         }
-        let kept = |watch: &ConnectionWatch| {
-            watch
-                .tail
-                .lock()
-                .map(|tail| tail.len())
-                .unwrap_or(usize::MAX)
-        };
+        let kept =
+            |watch: &ConnectionWatch| watch.tail.lock().map_or(usize::MAX, |tail| tail.len());
         assert!(kept(&watch) <= KEEP, "{}", kept(&watch));
         for _ in 0..10 {
-            watch.saw_read(&[b'x'; 1_000_000]);
+            watch.saw_read(&vec![b'x'; 1_000_000]);
         }
         assert!(kept(&watch) <= MAX_HEAD + KEEP, "{}", kept(&watch));
     }

@@ -3,9 +3,9 @@
 //! Everything is made for its owner alone before SQLite touches it: SQLite gives its `-wal` and `-shm` files the
 //! permissions of the database.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
@@ -31,24 +31,33 @@ pub(crate) fn directory(dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes an empty database file for its owner alone, or tightens one that is there.
+///
+/// One that is there is not opened: closing it would take away the locks that SQLite holds on it elsewhere in this
+/// process.
 pub(crate) fn private_file(path: &Path) -> Result<(), StoreError> {
-    let file = OpenOptions::new()
+    match OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(false)
+        .create_new(true)
         .mode(0o600)
         .open(path)
-        .map_err(|source| StoreError::file("open", path, source))?;
-    owner_only(&file, path)
+    {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => owner_only(path),
+        Err(source) => Err(StoreError::file("create", path, source)),
+    }
+}
+
+/// Device and inode of a file; none when it cannot be seen.
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Takes away what group and others may do.
-pub(crate) fn owner_only(file: &File, path: &Path) -> Result<(), StoreError> {
+pub(crate) fn owner_only(path: &Path) -> Result<(), StoreError> {
     let failed = |source| StoreError::file("set permissions of", path, source);
-    let mode = file.metadata().map_err(failed)?.permissions().mode();
+    let mode = path.metadata().map_err(failed)?.permissions().mode();
     if mode & 0o077 != 0 {
-        file.set_permissions(Permissions::from_mode(mode & 0o700))
-            .map_err(failed)?;
+        fs::set_permissions(path, Permissions::from_mode(mode & 0o700)).map_err(failed)?;
     }
     Ok(())
 }
@@ -60,6 +69,14 @@ pub(crate) struct WriteLock {
 }
 
 impl WriteLock {
+    /// Takes the lock anew when the directory was moved away and another stands in its place.
+    pub(crate) fn take_again(dir: &Path) -> Option<Self> {
+        if directory(dir).is_err() || dir.join("calls.lock").exists() {
+            return None;
+        }
+        Self::take(dir).ok()
+    }
+
     /// Takes the lock and leaves the process id in the file, for the message that the next one gets.
     pub(crate) fn take(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join("calls.lock");

@@ -41,6 +41,14 @@ impl DropReason {
         Self::Closed,
     ];
 
+    /// Its place in [`DropReason::ALL`].
+    pub(crate) fn at(self) -> usize {
+        Self::ALL
+            .iter()
+            .position(|reason| *reason == self)
+            .expect("ALL lists every reason (tested)")
+    }
+
     /// As metrics and logs spell it.
     pub fn as_str(self) -> &'static str {
         match self {

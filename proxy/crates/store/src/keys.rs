@@ -43,7 +43,7 @@ impl Keys {
 
     fn read(mut file: File, path: &Path) -> Result<Self, StoreError> {
         let failed = |source| StoreError::file("read", path, source);
-        files::owner_only(&file, path)?;
+        files::owner_only(path)?;
         let found = file.metadata().map_err(failed)?.len();
         if found != 32 {
             return Err(StoreError::BadKey {

@@ -3,14 +3,21 @@
 //! One process writes a log, through one thread; any number read it meanwhile. This is the only crate with SQL: all
 //! others speak of calls, sessions, messages and catalogues. It must not know HTTP, nor decide what is recorded.
 
+mod block;
+mod clock;
+mod codes;
+mod db;
+mod doc;
 mod erase;
 mod error;
+mod fault;
 mod files;
 mod filter;
 mod health;
 mod ids;
 mod json;
 mod keys;
+mod names;
 mod reader;
 mod record;
 mod retention;
