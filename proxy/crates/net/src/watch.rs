@@ -46,6 +46,12 @@ pub struct ConnectionWatch {
     phase: AtomicU8,
     blocked: AtomicBool,
     reset: AtomicBool,
+    /// hyper is being polled by the connection's own task.
+    polling: AtomicBool,
+    /// Wake-ups of that task are superfluous just now.
+    quiet: AtomicBool,
+    /// One was left out.
+    echoed: AtomicBool,
     refused: AtomicU64,
     read: AtomicU64,
     written: AtomicU64,
@@ -62,6 +68,9 @@ impl Default for ConnectionWatch {
             phase: AtomicU8::new(IDLE),
             blocked: AtomicBool::new(false),
             reset: AtomicBool::new(false),
+            polling: AtomicBool::new(false),
+            quiet: AtomicBool::new(false),
+            echoed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -95,6 +104,33 @@ impl ConnectionWatch {
     /// end of a body that is delimited by the close.
     pub fn reset_on_close(&self) {
         self.reset.store(true, Relaxed);
+    }
+
+    /// Runs `poll`, which takes a frame out of one of hyper's body channels, without waking the connection's own task
+    /// when it is that task which polls. hyper wakes the channel's other end after each frame; here both ends are
+    /// driven by one task, which would only find that there is nothing to do. True beside the result: a wake-up was due
+    /// and left out, and it is the caller's to make it good if the frame was not the last.
+    pub fn without_echo<T>(&self, poll: impl FnOnce() -> T) -> (T, bool) {
+        if !self.polling.load(Relaxed) {
+            return (poll(), false);
+        }
+        self.quiet.store(true, Relaxed);
+        let result = poll();
+        self.quiet.store(false, Relaxed);
+        (result, self.echoed.swap(false, Relaxed))
+    }
+
+    pub(crate) fn set_polling(&self, polling: bool) {
+        self.polling.store(polling, Relaxed);
+    }
+
+    /// Whether a wake-up is to be left out. If so, that is remembered.
+    pub(crate) fn is_echo(&self) -> bool {
+        let quiet = self.quiet.load(Relaxed);
+        if quiet {
+            self.echoed.store(true, Relaxed);
+        }
+        quiet
     }
 
     /// Whether bytes given to hyper have not all reached the socket.
