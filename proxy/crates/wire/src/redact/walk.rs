@@ -375,7 +375,12 @@ impl Walk<'_> {
         if parent.flags & PROTOCOL != 0 {
             match name {
                 b"requestState" => ahead.hide = Some(Kind::State),
-                b"params" | b"result" | b"error" | b"_meta" | b"task" | b"tasks"
+                b"params"
+                | b"result"
+                | b"error"
+                | b"_meta"
+                | b"task"
+                | b"tasks"
                 | b"io.modelcontextprotocol/related-task" => ahead.flags |= PROTOCOL,
                 _ => {}
             }
@@ -388,10 +393,7 @@ impl Walk<'_> {
             } else if holds_properties(name) {
                 ahead.flags |= PROPERTIES;
             }
-        } else if matches!(
-            name,
-            b"inputSchema" | b"outputSchema" | b"requestedSchema"
-        ) {
+        } else if matches!(name, b"inputSchema" | b"outputSchema" | b"requestedSchema") {
             ahead.flags |= SCHEMA;
         }
         ahead

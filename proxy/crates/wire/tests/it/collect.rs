@@ -215,3 +215,17 @@ fn depth_is_only_counted() {
     let outline = collector.finish().overflow.unwrap().outline;
     assert_eq!((outline.id, outline.complete), (id("1"), true));
 }
+
+#[test]
+fn a_message_can_be_cut_short_of_the_cap_and_the_next_one_is_whole() {
+    let mut collector = Collector::new(100);
+    collector.push(br#"{"id":1,"#);
+    collector.keep_no_more();
+    collector.push(br#""result":{"isError":true}}"#);
+    assert_eq!(collector.held(), 8);
+    let cut = collector.finish();
+    assert_eq!((cut.text.as_slice(), cut.bytes), (&br#"{"id":1,"#[..], 34));
+    assert!(cut.overflow.unwrap().outline.is_error);
+    collector.push(br#"{"id":2}"#);
+    assert_eq!(collector.finish().overflow, None);
+}
