@@ -133,9 +133,16 @@ impl Redactor {
             no_key_before: 0,
             url_end: 0,
         };
+        let known = edits.len();
         scan.all(edits);
         if about.cut {
-            let start = cut_start(text).max(scan.floor);
+            // What was found inside the doubtful end is part of it; what reaches into it stays.
+            let start = cut_start(text);
+            while edits.len() > known && edits.last().is_some_and(|edit| edit.start >= start) {
+                edits.pop();
+            }
+            let done = edits.get(known..).unwrap_or_default().last();
+            let start = done.map_or(start, |edit| edit.end.max(start));
             if start < text.len() {
                 self.replace(text, start, text.len(), Kind::Cut, edits);
             }
@@ -202,9 +209,8 @@ impl Scan<'_> {
             b'-' => return self.dash(i),
             b'=' => self.assignment(i, 1),
             b'%' => self.percent(i),
-            b'@' if on(Detector::Email) => {
-                email::find(text, i, 1, floor).map(|(start, end)| (start, end, Kind::Email))
-            }
+            b'@' if on(Detector::Email) => email::find(text, i, 1, floor)
+                .map(|(start, end)| (start, end, Kind::Email)),
             b'J' => tokens::jwt(text, i, floor, &mut self.no_jwt_before)
                 .map(|(start, end)| (start, end, Kind::Jwt)),
             b'[' => {
@@ -341,8 +347,10 @@ impl Scan<'_> {
 
     fn percent(&self, i: usize) -> Option<(usize, usize, Kind)> {
         match part(self.text, i + 1, i + 3) {
-            b"40" if self.redactor.on(Detector::Email) => email::find(self.text, i, 3, self.floor)
-                .map(|(start, end)| (start, end, Kind::Email)),
+            b"40" if self.redactor.on(Detector::Email) => {
+                email::find(self.text, i, 3, self.floor)
+                    .map(|(start, end)| (start, end, Kind::Email))
+            }
             b"3D" | b"3d" => self.assignment(i, 3),
             _ => None,
         }
@@ -394,9 +402,9 @@ fn cut_start(text: &[u8]) -> usize {
         let word = run_back(text, gap, 0, 24, filled);
         let group = part(text, word, gap);
         let is_number = group.iter().any(u8::is_ascii_digit)
-            && group.iter().all(|byte| {
-                byte.is_ascii_digit() || byte.is_ascii_uppercase() || b"+-.()".contains(byte)
-            });
+            && group
+                .iter()
+                .all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase() || b"+-.()".contains(byte));
         if gap == start && start < text.len() || word == gap || !is_number {
             break;
         }

@@ -15,7 +15,12 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The token around the `J` at `i`: `eyJ` is how `{"` begins in base64. `dead`: up to where it is known that none ends.
-pub(super) fn jwt(text: &[u8], i: usize, floor: usize, dead: &mut usize) -> Option<(usize, usize)> {
+pub(super) fn jwt(
+    text: &[u8],
+    i: usize,
+    floor: usize,
+    dead: &mut usize,
+) -> Option<(usize, usize)> {
     let start = i.checked_sub(2).filter(|&start| start >= floor)?;
     if i < *dead || part(text, start, i + 1) != b"eyJ" || !begins_word(text, start, floor) {
         return None;
@@ -169,8 +174,7 @@ impl CloudKeys {
                 .checked_sub(usize::from(mark))
                 .filter(|&start| start >= floor)?;
             let shape = SHAPES.get(usize::from(shape))?;
-            let end =
-                begins_word(text, start, floor).then(|| key_end(text, start, shape, dead))??;
+            let end = begins_word(text, start, floor).then(|| key_end(text, start, shape, dead))??;
             Some((start, end))
         })
     }

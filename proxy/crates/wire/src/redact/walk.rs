@@ -319,7 +319,9 @@ impl Walk<'_> {
         let literal = self.literal(i)?;
         let start = i + 1;
         if !literal.closed {
-            self.string(start, &literal, Ahead::default());
+            if self.hidden.is_none() {
+                self.string(start, &literal, Ahead::default());
+            }
             return Ok((literal.end, Ahead::default()));
         }
         let colon = literal.end + 1;
@@ -373,12 +375,7 @@ impl Walk<'_> {
         if parent.flags & PROTOCOL != 0 {
             match name {
                 b"requestState" => ahead.hide = Some(Kind::State),
-                b"params"
-                | b"result"
-                | b"error"
-                | b"_meta"
-                | b"task"
-                | b"tasks"
+                b"params" | b"result" | b"error" | b"_meta" | b"task" | b"tasks"
                 | b"io.modelcontextprotocol/related-task" => ahead.flags |= PROTOCOL,
                 _ => {}
             }
@@ -391,7 +388,10 @@ impl Walk<'_> {
             } else if holds_properties(name) {
                 ahead.flags |= PROPERTIES;
             }
-        } else if matches!(name, b"inputSchema" | b"outputSchema" | b"requestedSchema") {
+        } else if matches!(
+            name,
+            b"inputSchema" | b"outputSchema" | b"requestedSchema"
+        ) {
             ahead.flags |= SCHEMA;
         }
         ahead
