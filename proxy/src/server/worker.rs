@@ -233,8 +233,9 @@ async fn connection(
         peer,
         https,
     });
+    let serving = Arc::clone(&client);
     let service = service_fn(move |request| {
-        let client = Arc::clone(&client);
+        let client = Arc::clone(&serving);
         async move { Ok::<_, Infallible>(exchange(client, request).await) }
     });
     let ended = serve(
@@ -257,9 +258,7 @@ async fn connection(
         Ended::Failed(error) => tracing::debug!(%error, %peer, "connection ended"),
         Ended::Io(error) => tracing::debug!(%error, %peer, "connection ended"),
     }
-    let (read, written) = watch.bytes();
-    traffic.bytes_in.fetch_add(read, Relaxed);
-    traffic.bytes_out.fetch_add(written, Relaxed);
+    client.count_bytes();
     traffic.fault(FaultKind::BadRequest, watch.refused());
 }
 
