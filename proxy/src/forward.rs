@@ -145,6 +145,16 @@ fn route(
             return Err(Fault::new(FaultKind::BadRequest, text));
         }
     }
+    if request.version() < Version::HTTP_2 {
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        if client.watch.had_fragment(request.method().as_str(), target) {
+            let text = "a request's target has no fragment (#)";
+            return Err(Fault::new(FaultKind::BadRequest, text));
+        }
+    }
     let live = client.worker.live.load();
     let found = live.routes.find(host_of(&request), request.uri().path());
     let Some(upstream) = found.cloned() else {

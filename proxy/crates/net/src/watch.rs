@@ -184,6 +184,15 @@ impl ConnectionWatch {
         !found
     }
 
+    /// Whether the target just parsed had a fragment, which the parser dropped without a word.
+    pub fn had_fragment(&self, method: &str, target: &str) -> bool {
+        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        memchr::memchr(b'#', &tail).is_some() && {
+            let line = format!("{method} {target}#");
+            memmem::find(&tail, line.as_bytes()).is_some()
+        }
+    }
+
     fn saw_read(&self, bytes: &[u8]) {
         self.read.fetch_add(bytes.len() as u64, Relaxed);
         if !self.http1.load(Relaxed) || bytes.is_empty() {
@@ -437,6 +446,15 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_fragment_is_seen_and_a_body_with_its_sign_is_not_one() {
+        assert!(watch_after(&[b"GET /a?b#c HTTP/1.1\r\n\r\n"]).had_fragment("GET", "/a?b"));
+        assert!(
+            !watch_after(&[b"GET /a?b HTTP/1.1\r\nx: #1\r\n\r\n# Title"])
+                .had_fragment("GET", "/a?b")
+        );
     }
 
     #[test]
