@@ -59,6 +59,9 @@ impl Dates {
     }
 }
 
+/// Cells in which the session has a place, too.
+const ROOMY: usize = 100;
+
 /// The table of calls, printed a page at a time.
 #[derive(Default)]
 pub(crate) struct CallList {
@@ -91,7 +94,9 @@ impl CallList {
         }
         self.rows += rows.len();
         let first = self.table.is_none();
-        let table = self.table.get_or_insert_with(|| Table::new(columns(dates)));
+        let table = self
+            .table
+            .get_or_insert_with(|| Table::new(columns(screen, dates)));
         table.measure(&rows);
         if first {
             table.head(screen)?;
@@ -103,23 +108,30 @@ impl CallList {
     }
 }
 
-fn columns(dates: &Dates) -> Vec<Column> {
-    vec![
-        Column::new(dates.title()),
-        Column::new("ID"),
-        Column::new("SESSION"),
+/// The session gives way first where there is little room.
+fn columns(screen: &Screen, dates: &Dates) -> Vec<Column> {
+    let mut columns = vec![Column::new(dates.title()), Column::new("ID")];
+    if !screen.narrower_than(ROOMY) {
+        columns.push(Column::new("SESSION"));
+    }
+    columns.extend([
         Column::new("TOOL").shrinks(),
         Column::new("OUTCOME"),
         Column::new("TOOK").right(),
         Column::new("ARGUMENTS"),
-    ]
+    ]);
+    columns
 }
 
 fn row(screen: &Screen, log: &Log, dates: &Dates, call: &Call, session: String) -> Vec<Cell> {
-    vec![
+    let mut row = vec![
         Cell::styled(dates.show(call.started_at), DIM),
         Cell::styled(log.shorten(call.id), ID),
-        Cell::new(session),
+    ];
+    if !screen.narrower_than(ROOMY) {
+        row.push(Cell::new(session));
+    }
+    row.extend([
         Cell::new(visible(&call.tool)),
         Cell::styled(
             words::outcome(call.outcome),
@@ -127,7 +139,8 @@ fn row(screen: &Screen, log: &Log, dates: &Dates, call: &Call, session: String) 
         ),
         Cell::new(call.duration_us.map_or_else(|| "-".to_owned(), clock::span)),
         Cell::new(asked(screen, call)),
-    ]
+    ]);
+    row
 }
 
 /// What was asked, and what was said when it went wrong; flags first, since they are rare and the rest is long.
