@@ -1,15 +1,16 @@
 //! Calls as rows of a table, for `calls` and `tail`.
 
 use callbox_store::{Call, Micros};
+use uuid::Uuid;
 
 use crate::answer::summary;
+use crate::clock;
 use crate::json::assignments;
 use crate::log::Log;
 use crate::table::{Cell, Column, Table};
 use crate::terminal::Screen;
 use crate::text::{truncate, visible};
 use crate::words::{self, DIM, ID};
-use crate::{clock, ids};
 
 /// How much of a moment each row tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,11 +84,15 @@ impl CallList {
         dates: &Dates,
         calls: &[Call],
     ) -> anyhow::Result<()> {
-        let sessions = ids::apart(&calls.iter().map(|call| call.session.id).collect::<Vec<_>>());
-        let rows: Vec<Vec<Cell>> = calls
-            .iter()
-            .zip(sessions)
-            .map(|(call, session)| row(screen, log, dates, call, session))
+        let ids: Vec<Uuid> = calls.iter().map(|call| call.id).collect();
+        let sessions: Vec<Uuid> = calls.iter().map(|call| call.session.id).collect();
+        let names = log
+            .short_calls(&ids)
+            .into_iter()
+            .zip(log.short_sessions(&sessions));
+        let rows: Vec<Vec<Cell>> = names
+            .zip(calls)
+            .map(|(names, call)| row(screen, dates, call, names))
             .collect();
         if rows.is_empty() {
             return Ok(());
@@ -123,10 +128,15 @@ fn columns(screen: &Screen, dates: &Dates) -> Vec<Column> {
     columns
 }
 
-fn row(screen: &Screen, log: &Log, dates: &Dates, call: &Call, session: String) -> Vec<Cell> {
+fn row(
+    screen: &Screen,
+    dates: &Dates,
+    call: &Call,
+    (name, session): (String, String),
+) -> Vec<Cell> {
     let mut row = vec![
         Cell::styled(dates.show(call.started_at), DIM),
-        Cell::styled(log.shorten(call.id), ID),
+        Cell::styled(name, ID),
     ];
     if !screen.narrower_than(ROOMY) {
         row.push(Cell::new(session));

@@ -3,16 +3,17 @@
 use std::io::Write as _;
 
 use callbox_store::SessionSummary;
+use uuid::Uuid;
 
 use crate::args::SessionsArgs;
 use crate::call_list::Dates;
+use crate::clock;
 use crate::exit::Exit;
 use crate::log::Log;
 use crate::table::{Cell, Column, Table};
 use crate::terminal::{self, Screen};
 use crate::text::{count, visible};
 use crate::words::{self, BAD, DIM, ID, PLAIN};
-use crate::{clock, ids};
 
 /// Cells in which it has a place how long a session lasted, and how it was found.
 const ROOMY: usize = 100;
@@ -29,7 +30,7 @@ pub(super) fn run(log: &Log, args: &SessionsArgs) -> anyhow::Result<Exit> {
         out.flush()?;
         return Ok(Exit::Ok);
     }
-    table(&sessions)?;
+    table(log, &sessions)?;
     let mut stderr = anstream::stderr();
     if sessions.is_empty() {
         writeln!(stderr, "no sessions match in {}", log.dir.display())?;
@@ -39,7 +40,7 @@ pub(super) fn run(log: &Log, args: &SessionsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn table(sessions: &[SessionSummary]) -> anyhow::Result<()> {
+fn table(log: &Log, sessions: &[SessionSummary]) -> anyhow::Result<()> {
     if sessions.is_empty() {
         return Ok(());
     }
@@ -48,12 +49,8 @@ fn table(sessions: &[SessionSummary]) -> anyhow::Result<()> {
         &screen,
         sessions.iter().map(|summary| summary.session.started_at),
     );
-    let names = ids::apart(
-        &sessions
-            .iter()
-            .map(|summary| summary.session.id)
-            .collect::<Vec<_>>(),
-    );
+    let ids: Vec<Uuid> = sessions.iter().map(|summary| summary.session.id).collect();
+    let names = log.short_sessions(&ids);
     let rows: Vec<Vec<Cell>> = sessions
         .iter()
         .zip(names)

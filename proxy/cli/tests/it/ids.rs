@@ -65,10 +65,10 @@ fn several_sessions_are_listed() {
     error: 01a22cc4 is the beginning of several ids
 
     hint: give more of it:
-      01a22cc4-31ad  call     2026-11-30 14:03:05.005  search_contacts  ok
-      01a22cc4-a6dd  call     2026-11-30 14:03:35.005  search_contacts  ok
       01a22cc4-31a8  session  2026-11-30 14:03:05.000  claude-desktop 2.1
+      01a22cc4-31ad  call     2026-11-30 14:03:05.005  search_contacts  ok
       01a22cc4-a6d8  session  2026-11-30 14:03:35.000  claude-desktop 2.1
+      01a22cc4-a6dd  call     2026-11-30 14:03:35.005  search_contacts  ok
     ");
     assert_snapshot!(told(&data.dir, &["calls", "--session", &id(START).to_string()[..8]]), @r"
     exit code: 2

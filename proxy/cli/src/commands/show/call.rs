@@ -6,12 +6,12 @@ use callbox_store::{Call, Capture, HeaderLine};
 
 use crate::answer::{Part, error_text, parts};
 use crate::args::ShowArgs;
+use crate::clock;
 use crate::json::{is_json, pretty};
 use crate::log::Log;
 use crate::terminal::Screen;
 use crate::text::{bytes, plural, truncate, visible};
 use crate::words::{self, BOLD, DIM, ODD, PLAIN};
-use crate::{clock, ids};
 
 /// Lines of one text without `--full`.
 const LINES: usize = 40;
@@ -47,12 +47,12 @@ pub(super) fn print(
     }
     let mut hints = vec![format!(
         "callbox show {} shows its session",
-        ids::prefix(call.session.id, ids::SHORTEST)
+        log.short_session(call.session.id)
     )];
     if page.cut {
         hints.push(format!(
             "callbox show {} --full shows long texts whole",
-            log.shorten(call.id)
+            log.short_calls(&[call.id]).concat()
         ));
     }
     Ok(hints)

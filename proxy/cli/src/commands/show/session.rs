@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use super::GONE;
 use super::timeline::{Timeline, end};
+use crate::clock;
 use crate::log::Log;
 use crate::terminal::Screen;
 use crate::text::{count, plural, truncate, visible, width};
 use crate::words::{self, BOLD, DIM};
-use crate::{clock, ids};
 
 pub(super) fn print(log: &Log, id: Uuid, full: bool) -> anyhow::Result<()> {
     let summary = log.reader.session(id)?.context(GONE)?;
@@ -25,7 +25,8 @@ pub(super) fn print(log: &Log, id: Uuid, full: bool) -> anyhow::Result<()> {
     )?;
     let messages = log.reader.messages(id)?;
     let mut screen = Screen::stdout();
-    head(&mut screen, &summary)?;
+    let short = log.short_session(id);
+    head(&mut screen, &summary, &short)?;
     Timeline::new(&mut screen, &calls, &messages, full).print()?;
     totals(&mut screen, &summary, &calls)?;
     screen.flush()?;
@@ -34,16 +35,15 @@ pub(super) fn print(log: &Log, id: Uuid, full: bool) -> anyhow::Result<()> {
         .rfind(|call| words::failed(call.outcome))
         .or(calls.last());
     if let Some(Call { seq, .. }) = interesting {
-        let id = ids::prefix(id, ids::SHORTEST);
         writeln!(
             anstream::stderr(),
-            "hint: callbox show {id} {seq} shows all of call {seq}"
+            "hint: callbox show {short} {seq} shows all of call {seq}"
         )?;
     }
     Ok(())
 }
 
-fn head(screen: &mut Screen, summary: &SessionSummary) -> anyhow::Result<()> {
+fn head(screen: &mut Screen, summary: &SessionSummary, short: &str) -> anyhow::Result<()> {
     let session = &summary.session;
     let client = session
         .client
@@ -51,7 +51,7 @@ fn head(screen: &mut Screen, summary: &SessionSummary) -> anyhow::Result<()> {
         .map_or_else(|| "unknown client".to_owned(), words::client);
     let asserted = if session.asserted { " (asserted)" } else { "" };
     let mut about = vec![
-        format!("session {}", ids::prefix(session.id, ids::SHORTEST)),
+        format!("session {short}"),
         format!("{client} -> {}", visible(&session.upstream)),
         visible(
             session
