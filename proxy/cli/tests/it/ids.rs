@@ -162,6 +162,7 @@ fn no_log() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "plays the newer callbox")]
 fn a_log_of_a_newer_callbox() {
     let data = crm();
     let file = std::fs::read_dir(&data.dir)

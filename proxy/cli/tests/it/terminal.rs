@@ -162,6 +162,16 @@ fn a_timeline_fits_the_terminal() {
 }
 
 #[test]
+fn full_cuts_nothing() {
+    let session = id(START).to_string();
+    let shown = plain(80, &crm(), &["show", "--full", &session]);
+    assert!(
+        !shown.contains("…\n") && shown.contains("company=\"Northwind\""),
+        "{shown}"
+    );
+}
+
+#[test]
 fn wide_characters_stay_in_their_columns() {
     let session = std::sync::Arc::new(crate::fixture::session(START));
     let calls = [

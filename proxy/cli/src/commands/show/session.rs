@@ -25,6 +25,9 @@ pub(super) fn print(log: &Log, id: Uuid, full: bool) -> anyhow::Result<()> {
     )?;
     let messages = log.reader.messages(id)?;
     let mut screen = Screen::stdout();
+    if full {
+        screen.width = None;
+    }
     let short = log.short_session(id);
     head(&mut screen, &summary, &short)?;
     Timeline::new(&mut screen, &calls, &messages, full).print()?;

@@ -232,7 +232,6 @@ impl<'a> Timeline<'a> {
         let room = self
             .screen
             .width
-            .filter(|_| !self.full)
             .map_or(usize::MAX, |cells| cells.saturating_sub(indent.len()));
         Ok(writeln!(
             self.screen,
