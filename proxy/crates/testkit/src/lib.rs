@@ -1,1 +1,5 @@
-//! Skeleton.
+//! What callbox's own tests share: the running process, scripted peers. Never part of the product.
+
+pub mod peer;
+pub mod process;
+pub mod scripted;
