@@ -59,6 +59,7 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// What the names alone tell, found in one pass: a look-up for each would cost more than the pass.
+#[expect(clippy::struct_excessive_bools, reason = "a set of independent facts")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
     /// Something is the hop's own.

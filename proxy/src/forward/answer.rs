@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 
 use super::{Client, Routed};
 use crate::clock;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, Party};
 use crate::headers::{self, Named};
 use crate::tap::{BodyEnd, HeaderText, ResponseHead};
 use crate::tee::{Answer, Commit, Gate, HeldBody, RequestTee, ResponseTee, Upstreamed};
@@ -146,5 +146,8 @@ pub(super) async fn fail(client: &Client, routed: Routed, fault: Fault) -> Respo
 
 pub(super) fn own(client: &Client, fault: Fault) -> Response<Answer> {
     client.watch.exchange_ended();
+    if fault.kind.party() == Party::Client {
+        client.watch.linger_on_close();
+    }
     fault.answer().map(|text| Answer::Own(Some(text)))
 }

@@ -149,6 +149,9 @@ impl ResponseTee {
 
     fn complete(&mut self, chunk: Option<&Bytes>) {
         self.body.release();
+        if !self.exchange.request_done() {
+            self.watch.linger_on_close();
+        }
         self.end(chunk, BodyEnd::Complete);
     }
 

@@ -137,6 +137,26 @@ fn repeated_members_forget_the_earlier() {
 }
 
 #[test]
+fn a_later_value_of_another_type_forgets_too() {
+    let outline = outline(
+        r#"{"params":{"name":"a"},"params":[1],"result":{"isError":true,"resultType":"x"},"result":7}"#,
+    );
+    assert_eq!((outline.tool, outline.result_type), (None, None));
+    assert!(outline.has_result && !outline.is_error);
+}
+
+#[test]
+fn names_may_be_escaped_throughout() {
+    let escaped = "resultType"
+        .bytes()
+        .map(|byte| format!("\\u{byte:04x}"))
+        .collect::<Vec<_>>()
+        .concat();
+    let outline = outline(&format!(r#"{{"result":{{"{escaped}":"complete"}}}}"#));
+    assert_eq!(outline.result_type.as_deref(), Some("complete"));
+}
+
+#[test]
 fn a_null_error_next_to_a_result_is_none() {
     assert!(!outline(r#"{"error":null,"result":1}"#).has_error);
     assert!(outline(r#"{"error":null}"#).has_error);
