@@ -116,7 +116,7 @@ impl Redactor {
     }
 
     /// Redacts text that is no JSON.
-    pub(super) fn scan(&self, text: &[u8], about: About, edits: &mut Vec<Edit>) {
+    fn scan(&self, text: &[u8], about: About, edits: &mut Vec<Edit>) {
         if let Some(hint) = about.facts.hint
             && self.is_bare(text, Some(hint))
         {

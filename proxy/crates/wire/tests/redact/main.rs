@@ -14,6 +14,8 @@ mod other;
 mod prefix;
 mod speed;
 
+use std::sync::LazyLock;
+
 use callbox_wire::redact::{Detector, Place, Redactor, Rules};
 
 pub(crate) const KEYS: [&str; 10] = [
@@ -38,8 +40,11 @@ pub(crate) fn rules() -> Rules {
     }
 }
 
-pub(crate) fn redactor() -> Redactor {
-    Redactor::new(rules(), &[7; 32]).unwrap()
+/// One with the default rules and the key of sevens.
+pub(crate) fn redactor() -> &'static Redactor {
+    static REDACTOR: LazyLock<Redactor> =
+        LazyLock::new(|| Redactor::new(rules(), &[7; 32]).unwrap());
+    &REDACTOR
 }
 
 pub(crate) fn only(detector: Detector) -> Redactor {
