@@ -1,4 +1,4 @@
 //! What callbox's own tests share: the running process, scripted peers. Never part of the product.
 
-pub mod peer;
+pub mod blocking;
 pub mod process;

@@ -95,7 +95,10 @@ impl Client {
     ///
     /// # Errors
     /// There was none in time, or it broke off.
-    pub fn ask(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<(response::Parts, String)> {
+    pub fn ask(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> anyhow::Result<(response::Parts, String)> {
         let mut open = self.open(request)?;
         let mut text = Vec::new();
         while let Some(data) = open.data()? {
@@ -127,7 +130,11 @@ impl Client {
             .await
         });
         let (head, body) = answered.context("no answer in time")??.into_parts();
-        Ok(Open { runtime, head, body })
+        Ok(Open {
+            runtime,
+            head,
+            body,
+        })
     }
 }
 

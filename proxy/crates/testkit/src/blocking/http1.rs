@@ -163,9 +163,8 @@ impl<R: Read> Reader<R> {
                     return Ok(Piece::End);
                 }
                 Framing::Length(left) | Framing::ChunkData(left) if !self.buffer.is_empty() => {
-                    let take = usize::try_from(left).map_or(self.buffer.len(), |left| {
-                        left.min(self.buffer.len())
-                    });
+                    let take = usize::try_from(left)
+                        .map_or(self.buffer.len(), |left| left.min(self.buffer.len()));
                     let data: Vec<u8> = self.buffer.drain(..take).collect();
                     let left = left - take as u64;
                     self.framing = match self.framing {
@@ -193,7 +192,9 @@ impl<R: Read> Reader<R> {
                     return Ok(Piece::End);
                 }
                 Ok(false) => return Ok(Piece::Broken("the connection ended".to_owned())),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
                     bail!("no further byte of the body in time");
                 }
                 Err(error) => return Ok(Piece::Broken(error.to_string())),
@@ -215,7 +216,9 @@ impl<R: Read> Reader<R> {
         self.framing = match self.framing {
             Framing::ChunkSize => {
                 let size = line.split(';').next().unwrap_or_default().trim();
-                match u64::from_str_radix(size, 16).with_context(|| format!("chunk size {line:?}"))? {
+                match u64::from_str_radix(size, 16)
+                    .with_context(|| format!("chunk size {line:?}"))?
+                {
                     0 => Framing::Trailers,
                     size => Framing::ChunkData(size),
                 }
