@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 
 use super::http1::{Head, Piece, Reader, find};
 use crate::process::PATIENCE;
@@ -169,12 +169,25 @@ impl Client {
         self.answer()
     }
 
-    /// How long a read waits at most.
+    /// Checks that nothing comes for a while, neither a byte nor an end.
     ///
     /// # Errors
-    /// The connection is gone.
-    pub fn patience(&self, patience: Duration) -> anyhow::Result<()> {
-        Ok(self.stream().set_read_timeout(Some(patience))?)
+    /// Something came.
+    pub fn quiet(&mut self, during: Duration) -> anyhow::Result<()> {
+        ensure!(self.ahead.is_empty(), "bytes came: {:?}", self.ahead);
+        self.stream().set_read_timeout(Some(during))?;
+        let came = if self.reader.in_body() {
+            self.reader.piece().map(|piece| format!("{piece:?}")).ok()
+        } else {
+            let mut byte = [0];
+            let peeked = self.stream().peek(&mut byte);
+            peeked.map(|n| format!("{n} bytes")).ok()
+        };
+        self.stream().set_read_timeout(Some(PATIENCE))?;
+        match came {
+            None => Ok(()),
+            Some(came) => bail!("this came: {came}"),
+        }
     }
 
     /// Ends the sending side only.

@@ -202,6 +202,11 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// Whether a body has begun and not ended.
+    pub fn in_body(&self) -> bool {
+        self.framing != Framing::Over
+    }
+
     /// Trailer lines of the last body.
     pub fn trailers(&self) -> &[String] {
         &self.trailers
