@@ -6,9 +6,15 @@
     reason = "a test fails loudly"
 )]
 
+mod bodies;
+mod canary;
 mod ends;
+mod fidelity;
+mod headers;
 mod mcp;
+mod privacy;
 mod reload;
+mod revisions;
 mod stand;
 mod stop;
 mod streaming;

@@ -64,7 +64,7 @@ impl Setup {
     /// Lines of `[[upstream]]`, then other sections: callbox is started with a file.
     pub(crate) fn file(mut self, upstream_keys: &str, sections: &str) -> Self {
         self.upstream_keys = Some(upstream_keys.to_owned());
-        self.sections = sections.to_owned();
+        sections.clone_into(&mut self.sections);
         self
     }
 

@@ -250,7 +250,8 @@ impl<R: Read> Reader<R> {
     fn more(&mut self) -> std::io::Result<bool> {
         let mut part = [0; 16 * 1024];
         let n = self.source.read(&mut part)?;
-        self.buffer.extend(part.iter().take(n));
+        self.buffer
+            .extend_from_slice(part.get(..n).unwrap_or_default());
         Ok(n > 0)
     }
 }

@@ -337,7 +337,8 @@ fn exchanges(
                 Piece::Data(data) => body.change(|state| {
                     state.length += data.len() as u64;
                     let room = KEPT.saturating_sub(state.bytes.len());
-                    state.bytes.extend(data.iter().take(room));
+                    let kept = data.get(..room.min(data.len())).unwrap_or_default();
+                    state.bytes.extend_from_slice(kept);
                 }),
                 end => break end,
             }
