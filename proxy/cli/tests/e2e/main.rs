@@ -3,18 +3,25 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a test fails loudly"
+    clippy::print_stderr,
+    reason = "a test fails, and skips, loudly"
 )]
 
+mod at_rest;
 mod bodies;
-mod canary;
+mod canaries;
+mod crash;
+mod disk;
 mod ends;
 mod fidelity;
 mod headers;
+mod load;
 mod mcp;
+mod metrics;
 mod privacy;
 mod reload;
 mod revisions;
 mod stand;
 mod stop;
+mod storage;
 mod streaming;

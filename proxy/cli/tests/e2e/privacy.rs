@@ -1,12 +1,10 @@
 //! Cases about secrets: none is at rest, and what tells calls apart is never rewritten.
 
-use std::io::Write as _;
-
 use anyhow::{Context as _, Result};
 use callbox_testkit::process::Callbox;
 
-use crate::canary::AtRest;
-use crate::mcp::{self, ACCEPTED, STREAM, Session, event};
+use crate::at_rest::AtRest;
+use crate::mcp::{self, Session};
 use crate::stand::{Stand, binary};
 
 /// Shown in some record: proves that the search finds what is there.
@@ -208,7 +206,7 @@ fn b40_secrets_in_query_cookies_and_tokens_are_nowhere_on_disk() -> Result<()> {
 }
 
 /// Stops callbox and looks again.
-fn stopped(mut stand: Stand, secrets: &[&str]) -> Result<()> {
+pub(crate) fn stopped(mut stand: Stand, secrets: &[&str]) -> Result<()> {
     stand.callbox.reconcile()?;
     assert_eq!(stand.callbox.stop()?.code(), Some(0));
     AtRest::of(&stand)?.has_none_of(secrets)
@@ -243,135 +241,6 @@ fn b41_secrets_in_arguments_urls_and_nested_json_are_masked() -> Result<()> {
     assert_eq!(call["arguments"]["query"], CONTROL);
     AtRest::of(&stand)?.has_none_of(&secrets)?;
     stopped(stand, &secrets)
-}
-
-#[test]
-fn canaries_on_every_path_of_a_message_are_nowhere_on_disk() -> Result<()> {
-    let stand = Stand::with(&[("RECORD__MAX_MESSAGE_BYTES", "4KiB")])?;
-    let mut client = stand.client()?;
-    let session = Session::open(&stand, &mut client, "2025-06-18", "s-canary-session")?;
-    let secrets = [
-        "canary-sse-data",
-        "canary-progress",
-        "canary-reply",
-        "canary-error-url",
-        "canary-error-data",
-        "canary-cut-in",
-        "canary-gzip",
-        "canary-not-json",
-        "canary-plain-text",
-        "canary-resource",
-        "s-canary-session",
-        "canary-batch",
-    ];
-    // On a stream: progress, a question, its reply, the result.
-    client.send(session.post(&mcp::call("1", "report", "{}")))?;
-    let mut asked = stand.upstream.next()?;
-    asked.send(STREAM)?;
-    let log =
-        r#"{"level":"info","data":{"password":"canary-progress","note":"plain-control-text"}}"#;
-    asked.chunk(event(&mcp::notification("notifications/message", log)))?;
-    asked.chunk(event(&mcp::request(
-        "\"q\"",
-        "elicitation/create",
-        r#"{"message":"Password?"}"#,
-    )))?;
-    client.head()?;
-    client.until("Password?")?;
-    let reply = r#"{"jsonrpc":"2.0","id":"q","result":{"action":"accept","content":{"password":"canary-reply"}}}"#;
-    stand.trade(&mut stand.client()?, session.post(reply), ACCEPTED)?;
-    asked.chunk(event(
-        r#"{"jsonrpc":"2.0","id":1,"result":{"secret":"canary-sse-data"}}"#,
-    ))?;
-    asked.end()?;
-    client.rest()?;
-    // Errors, cut messages, codings, what is not JSON, other methods, batches.
-    let error = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"no route to https://svc:canary-error-url@db.test/","data":{"token":"canary-error-data"}}}"#;
-    let long = format!(
-        r#"{{"jsonrpc":"2.0","id":2,"result":{{"pad":"{}","password":"canary-cut-in and more"}}}}"#,
-        "x".repeat(4000)
-    );
-    let mut coder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    coder.write_all(br#"{"jsonrpc":"2.0","id":2,"result":{"api_key":"canary-gzip"}}"#)?;
-    let coded = coder.finish()?;
-    let mut zipped = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
-        coded.len()
-    )
-    .into_bytes();
-    zipped.extend_from_slice(&coded);
-    let plain = "cannot open postgres://app:canary-plain-text@db.test/crm";
-    let answers: [Vec<u8>; 5] = [
-        mcp::json(error).into(),
-        mcp::json(&long).into(),
-        zipped,
-        mcp::json(r#"{"jsonrpc":"2.0","id":2,"result":{"password":"canary-not-json"#).into(),
-        format!(
-            "HTTP/1.1 500 Oops\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{plain}",
-            plain.len()
-        )
-        .into(),
-    ];
-    for answer in &answers {
-        stand.trade(
-            &mut client,
-            session.post(&mcp::call("2", "connect", "{}")),
-            answer,
-        )?;
-    }
-    let read = mcp::request(
-        "3",
-        "resources/read",
-        r#"{"uri":"db://app:canary-resource@h/x"}"#,
-    );
-    stand.trade(
-        &mut client,
-        session.post(&read),
-        mcp::json(r#"{"jsonrpc":"2.0","id":3,"result":{"contents":[]}}"#),
-    )?;
-    let batch = format!(
-        "[{}]",
-        mcp::call("4", "connect", r#"{"authorization":"canary-batch"}"#)
-    );
-    stand.trade(
-        &mut client,
-        mcp::post(&batch),
-        mcp::json(&format!("[{}]", mcp::result("4", "ok"))),
-    )?;
-    stand.calls(2 + answers.len())?;
-    stand.callbox.reconcile()?;
-    let running = AtRest::of(&stand)?;
-    assert!(
-        !running.places(CONTROL).is_empty(),
-        "the search finds what is there"
-    );
-    running.has_none_of(&secrets)?;
-    stopped(stand, &secrets)
-}
-
-#[test]
-fn the_session_id_in_an_endpoint_uri_is_not_at_rest() -> Result<()> {
-    let stand = Stand::up()?;
-    let secret = "canary-endpoint-session";
-    let endpoint = format!("/message?sessionId={secret}");
-    let mut client = stand.client()?;
-    client.send("GET /sse HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n")?;
-    let mut asked = stand.upstream.next()?;
-    asked.send(STREAM)?;
-    asked.chunk(format!("event: endpoint\ndata: {endpoint}\n\n"))?;
-    client.head()?;
-    client.until(secret)?;
-    stand.trade(
-        &mut stand.client()?,
-        mcp::post_to(&endpoint, "", &mcp::call("1", "search", "{}")),
-        ACCEPTED,
-    )?;
-    asked.chunk(event(&mcp::result("1", "found")))?;
-    client.until("found")?;
-    stand.call()?;
-    AtRest::of(&stand)?.has_none_of(&[secret])?;
-    drop((client, asked));
-    stopped(stand, &[secret])
 }
 
 #[test]
