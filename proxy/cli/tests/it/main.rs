@@ -1,0 +1,20 @@
+//! Tests of the real binary on real data directories, and of the house around it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::string_slice,
+    reason = "a test that panics has failed, as it should"
+)]
+
+mod arrows;
+mod calls;
+mod config;
+mod erase;
+mod export;
+mod fixture;
+mod hostile;
+mod ids;
+mod run;
+mod show;
+mod tail;
+mod terminal;
+mod usage;
