@@ -42,7 +42,12 @@ pub(crate) struct Global {
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) data: Option<PathBuf>,
     /// Form of the log on stderr: human or json
-    #[arg(long, value_name = "FORMAT", global = true, hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        global = true,
+        hide_possible_values = true
+    )]
     pub(crate) log_format: Option<LogFormat>,
     /// Say more on stderr; twice: even more
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]

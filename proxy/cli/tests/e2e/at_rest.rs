@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use rusqlite::Connection;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags};
 
 use crate::stand::{Stand, binary};
 use callbox_testkit::blocking::http1::find;
@@ -81,9 +81,18 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// The database behind callbox's back.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "looks at the file from outside, on purpose"
+)]
+pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    Connection::open(path)
+}
+
 /// Every value of every table, and what it holds when it is a zstd frame.
 fn columns(path: &Path, found: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
-    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let db = open(path)?;
     let mut names = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
     let names: Vec<String> = names
         .query_map((), |row| row.get(0))?

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use callbox_testkit::process::{Callbox, calls, until};
 
+use crate::at_rest;
 use crate::load::{self, Load};
 use crate::stand::binary;
 
@@ -71,7 +72,7 @@ fn killed(durability: &str, margin: Duration) -> Result<()> {
 }
 
 fn sound(path: &Path) -> Result<()> {
-    let db = rusqlite::Connection::open(path)?;
+    let db = at_rest::open(path)?;
     let answer: String = db.query_row("PRAGMA integrity_check", (), |row| row.get(0))?;
     ensure!(answer == "ok", "{answer}");
     Ok(())

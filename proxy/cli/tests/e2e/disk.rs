@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use callbox_testkit::blocking::Client;
 use callbox_testkit::process::{Callbox, until};
 
+use crate::at_rest;
 use crate::load::{self, Load};
 use crate::mcp;
 use crate::stand::{Setup, Stand, binary};
@@ -220,7 +221,7 @@ fn b50_a_lock_that_another_process_holds_shows_and_traffic_goes_on() -> Result<(
         .start()?;
     load::run(stand.callbox.listen, 1, 5, 10)?;
     stand.calls(5)?;
-    let other = rusqlite::Connection::open(stand.data().join("calls.db"))?;
+    let other = at_rest::open(stand.data().join("calls.db"))?;
     other.execute_batch("BEGIN IMMEDIATE")?;
     let load = Load::start(stand.callbox.listen, 3, "locked", 2000);
     loses(&stand.callbox, "busy")?;

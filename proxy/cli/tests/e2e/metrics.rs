@@ -65,7 +65,10 @@ fn a_token_guards_what_names_names() -> Result<()> {
     let token = folder.path().join("token");
     std::fs::write(&token, "s3same\n")?;
     let stand = Setup::default()
-        .file("", &format!("[admin]\ntoken = {{ file = {token:?} }}"))
+        .file(
+            "",
+            &format!("[admin]\ntoken = {{ file = \"{}\" }}", token.display()),
+        )
         .start()?;
     let bearer = |token: &str| format!("Authorization: Bearer {token}\r\n");
     for path in ["/metrics", "/readyz"] {
