@@ -221,7 +221,7 @@ fn b50_a_lock_that_another_process_holds_shows_and_traffic_goes_on() -> Result<(
         .start()?;
     load::run(stand.callbox.listen, 1, 5, 10)?;
     stand.calls(5)?;
-    let other = at_rest::open(stand.data().join("calls.db"))?;
+    let other = at_rest::open(&stand.data().join("calls.db"))?;
     other.execute_batch("BEGIN IMMEDIATE")?;
     let load = Load::start(stand.callbox.listen, 3, "locked", 2000);
     loses(&stand.callbox, "busy")?;

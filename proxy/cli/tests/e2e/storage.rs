@@ -43,7 +43,7 @@ fn b44_the_write_ahead_log_shrinks_after_a_long_reader() -> Result<()> {
     load::run(stand.callbox.listen, 1, 5, 10)?;
     stand.calls(5)?;
     let wal = stand.data().join("calls.db-wal");
-    let reader = at_rest::open(stand.data().join("calls.db"))?;
+    let reader = at_rest::open(&stand.data().join("calls.db"))?;
     reader.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
     let load = Load::start(stand.callbox.listen, 3, "wal", 8000);
     until("the write-ahead log has grown", || {

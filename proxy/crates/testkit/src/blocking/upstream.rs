@@ -86,7 +86,7 @@ impl Upstream {
                 accepting.connections.fetch_add(1, Ordering::AcqRel);
                 let (give, shared) = (give.clone(), Arc::clone(&accepting));
                 // A connection that fails shows in what the test waits for.
-                std::thread::spawn(move || drop(serve(&stream, &shared, &give)));
+                std::thread::spawn(move || drop(serve(stream, &shared, &give)));
             }
         });
         Ok(Self {
@@ -140,9 +140,12 @@ impl Drop for Upstream {
 pub struct Asked {
     /// Its start line and fields, byte for byte.
     pub head: Head,
-    stream: TcpStream,
+    stream: Arc<Sending>,
     body: Arc<Incoming>,
 }
+
+/// The sending side of a connection, shared by its requests; none once it was reset.
+type Sending = Mutex<Option<TcpStream>>;
 
 /// A request's body as it arrives, and the end of its connection.
 #[derive(Debug, Default)]
@@ -166,6 +169,25 @@ impl Incoming {
     fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.lock());
         self.changed.notify_all();
+    }
+
+    /// Takes a body off the connection; false when it broke off.
+    fn read(&self, reader: &mut Reader<TcpStream>) -> anyhow::Result<bool> {
+        loop {
+            match reader.piece()? {
+                Piece::Data(data) => self.change(|state| {
+                    state.length += data.len() as u64;
+                    let room = KEPT.saturating_sub(state.bytes.len());
+                    let kept = data.get(..room.min(data.len())).unwrap_or_default();
+                    state.bytes.extend_from_slice(kept);
+                }),
+                end => {
+                    let whole = end == Piece::End;
+                    self.change(|state| state.ended = Some(end));
+                    return Ok(whole);
+                }
+            }
+        }
     }
 
     fn wait<T>(&self, what: &str, mut ready: impl FnMut(&State) -> Option<T>) -> anyhow::Result<T> {
@@ -235,9 +257,15 @@ impl Asked {
     /// # Errors
     /// The other side no longer takes any.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> anyhow::Result<()> {
-        self.stream
+        self.sending()
+            .as_mut()
+            .context("the connection was reset")?
             .write_all(bytes.as_ref())
             .context("the upstream could not send")
+    }
+
+    fn sending(&self) -> MutexGuard<'_, Option<TcpStream>> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends one chunk of a chunked body, at once.
@@ -279,7 +307,10 @@ impl Asked {
     /// # Errors
     /// It is gone already.
     pub fn close(self) -> anyhow::Result<()> {
-        Ok(self.stream.shutdown(std::net::Shutdown::Both)?)
+        match &*self.sending() {
+            Some(stream) => Ok(stream.shutdown(std::net::Shutdown::Both)?),
+            None => Ok(()),
+        }
     }
 
     /// Ends the connection with a reset.
@@ -287,9 +318,12 @@ impl Asked {
     /// # Errors
     /// It is gone already.
     pub fn reset(self) -> anyhow::Result<()> {
-        // Both descriptors of the socket have to go for the reset; shutting down the reading side ends the other.
-        socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO))?;
-        Ok(self.stream.shutdown(std::net::Shutdown::Read)?)
+        if let Some(stream) = self.sending().take() {
+            socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+            // The reset goes out when the last descriptor is closed; this makes the reading thread let go of its own.
+            stream.shutdown(std::net::Shutdown::Read)?;
+        }
+        Ok(())
     }
 }
 
@@ -301,11 +335,12 @@ pub fn chunk(data: &[u8]) -> Vec<u8> {
     chunk
 }
 
-fn serve(stream: &TcpStream, shared: &Shared, give: &SyncSender<Asked>) -> anyhow::Result<()> {
+fn serve(stream: TcpStream, shared: &Shared, give: &SyncSender<Asked>) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = Reader::new(stream.try_clone()?);
+    let sending = Arc::new(Mutex::new(Some(stream)));
     let mut last: Option<Arc<Incoming>> = None;
-    let ended = exchanges(stream, &mut reader, shared, give, &mut last);
+    let ended = exchanges(&mut reader, &sending, shared, give, &mut last);
     if let Some(last) = last {
         last.change(|state| state.closed = true);
     }
@@ -313,8 +348,8 @@ fn serve(stream: &TcpStream, shared: &Shared, give: &SyncSender<Asked>) -> anyho
 }
 
 fn exchanges(
-    stream: &TcpStream,
     reader: &mut Reader<TcpStream>,
+    sending: &Arc<Sending>,
     shared: &Shared,
     give: &SyncSender<Asked>,
     last: &mut Option<Arc<Incoming>>,
@@ -324,35 +359,23 @@ fn exchanges(
         reader.request_body(&head);
         let body = Arc::new(Incoming::default());
         *last = Some(Arc::clone(&body));
-        if shared.script.is_none() {
-            give.try_send(Asked {
-                head: head.clone(),
-                stream: stream.try_clone()?,
-                body: Arc::clone(&body),
-            })
-            .context("the test takes no requests")?;
-        }
-        let end = loop {
-            match reader.piece()? {
-                Piece::Data(data) => body.change(|state| {
-                    state.length += data.len() as u64;
-                    let room = KEPT.saturating_sub(state.bytes.len());
-                    let kept = data.get(..room.min(data.len())).unwrap_or_default();
-                    state.bytes.extend_from_slice(kept);
-                }),
-                end => break end,
-            }
+        let mut asked = Asked {
+            head,
+            stream: Arc::clone(sending),
+            body: Arc::clone(&body),
         };
-        let broken = matches!(end, Piece::Broken(_));
-        body.change(|state| state.ended = Some(end));
-        if broken {
+        let Some(script) = &shared.script else {
+            give.try_send(asked).context("the test takes no requests")?;
+            if !body.read(reader)? {
+                return Ok(());
+            }
+            continue;
+        };
+        if !body.read(reader)? {
             return Ok(());
         }
-        if let Some(script) = &shared.script {
-            let answer = script(&head, &body.lock().bytes);
-            let mut writing = stream;
-            writing.write_all(&answer)?;
-        }
+        let answer = script(&asked.head, &body.lock().bytes);
+        asked.send(answer)?;
     }
     Ok(())
 }
