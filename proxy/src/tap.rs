@@ -13,7 +13,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 pub(crate) use queue::Events;
-pub use queue::{DropReason, Tap, TapCounts, TapLimits, TapReceiver, tap};
+pub use queue::{DropReason, Tap, TapCounts, TapLimits, TapReceiver, TapWatch, tap};
 
 /// One HTTP request and its response.
 pub type ExchangeId = Uuid;

@@ -142,6 +142,22 @@ pub struct Tap {
     shared: Arc<Shared>,
 }
 
+/// The counters alone: does not keep the queue open.
+#[derive(Clone, Debug)]
+pub struct TapWatch(Arc<Shared>);
+
+impl TapWatch {
+    /// What was let in and what was not.
+    pub fn counts(&self) -> &TapCounts {
+        &self.0.counts
+    }
+
+    /// Bytes queued now.
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+}
+
 /// The observer's side.
 #[derive(Debug)]
 pub struct TapReceiver {
@@ -177,6 +193,11 @@ pub fn tap(limits: TapLimits, observer: Thread) -> (Tap, TapReceiver) {
 }
 
 impl Tap {
+    /// The counters alone, for whoever outlives the data path.
+    pub fn watch(&self) -> TapWatch {
+        TapWatch(Arc::clone(&self.shared))
+    }
+
     /// What was let in and what was not.
     pub fn counts(&self) -> &TapCounts {
         &self.shared.counts

@@ -8,5 +8,6 @@
 pub mod coding;
 pub mod collect;
 pub mod json;
+pub mod mcp;
 pub mod rpc;
 pub mod sse;
