@@ -144,7 +144,8 @@ fn a_full_disk_loses_records_and_no_request() -> Result<()> {
     ensure!(failures.is_empty(), "no request fails: {failures:?}");
     still_works(&callbox)?;
     let (status, detail) = readiness(&callbox)?;
-    ensure!(status == 200 && !detail.contains("disk_full"), "{detail}");
+    let detail: serde_json::Value = serde_json::from_str(&detail)?;
+    ensure!(status == 200 && detail["recorder"]["state"] == "ok", "{detail}");
     callbox.reconcile()?;
     ensure!(callbox.stop()?.success(), "{}", callbox.log()?);
     Ok(())
