@@ -9,5 +9,6 @@ pub mod coding;
 pub mod collect;
 pub mod json;
 pub mod mcp;
+pub mod redact;
 pub mod rpc;
 pub mod sse;
