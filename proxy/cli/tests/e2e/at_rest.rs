@@ -33,7 +33,7 @@ impl AtRest {
             &["calls", "--json"][..],
             &["sessions", "--json"],
             &["export"],
-            &["export", "--format", "har"],
+            &["export", "--har"],
         ] {
             let text = query(binary(), &data, arguments)?;
             found.push((arguments.join(" "), text.into_bytes()));

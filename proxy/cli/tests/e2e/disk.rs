@@ -145,7 +145,10 @@ fn a_full_disk_loses_records_and_no_request() -> Result<()> {
     still_works(&callbox)?;
     let (status, detail) = readiness(&callbox)?;
     let detail: serde_json::Value = serde_json::from_str(&detail)?;
-    ensure!(status == 200 && detail["recorder"]["state"] == "ok", "{detail}");
+    ensure!(
+        status == 200 && detail["recorder"]["state"] == "ok",
+        "{detail}"
+    );
     callbox.reconcile()?;
     ensure!(callbox.stop()?.success(), "{}", callbox.log()?);
     Ok(())

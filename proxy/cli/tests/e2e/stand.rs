@@ -18,10 +18,10 @@ pub(crate) const SHORT_DEADLINES: &[(&str, &str)] = &[
     ("LISTEN__REQUEST_HEAD_TIMEOUT", "200ms"),
     ("LISTEN__DRAIN_TIMEOUT", "200ms"),
     ("RECORD__DURABILITY_TIMEOUT", "200ms"),
-    ("RECORD__SESSION_IDLE", "200ms"),
+    ("RECORD__SESSION_IDLE", "1s"),
 ];
 
-/// Longer than all of [`SHORT_DEADLINES`] together.
+/// Longer than any of [`SHORT_DEADLINES`].
 pub(crate) const LONGER: Duration = Duration::from_millis(1500);
 
 /// The stand. Dropping it kills callbox; [`Stand::finish`] ends it in order.
@@ -140,7 +140,10 @@ impl Stand {
 
     /// All calls, once `n` are concluded.
     pub(crate) fn calls(&self, n: usize) -> Result<Vec<Value>> {
-        self.callbox.calls_when(n)
+        self.callbox.calls_when(n).with_context(|| {
+            let found = self.callbox.query(&["calls", "--limit", "5"]);
+            format!("{n} calls; there are\n{}", found.unwrap_or_default())
+        })
     }
 
     /// The only call, once it is concluded.

@@ -39,6 +39,7 @@ pub(crate) fn many_clients(each: usize) -> Result<()> {
 fn b44_the_write_ahead_log_shrinks_after_a_long_reader() -> Result<()> {
     let stand = Setup::default()
         .answered_by(load::upstream("found")?)
+        .set("RECORD__QUEUE_BYTES", "2MiB")
         .start()?;
     load::run(stand.callbox.listen, 1, 5, 10)?;
     stand.calls(5)?;
@@ -62,7 +63,8 @@ fn b44_the_write_ahead_log_shrinks_after_a_long_reader() -> Result<()> {
     until("the metric follows", || {
         Ok((stand.count("callbox_wal_bytes", "")? < 8 << 20).then_some(()))
     })?;
-    stand.finish_whole()
+    // The load is more than this recorder's small queue takes.
+    stand.finish().map(drop)
 }
 
 /// Over the cap of the stand.

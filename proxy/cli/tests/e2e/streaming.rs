@@ -7,11 +7,17 @@ use crate::stand::{LONGER, SHORT_DEADLINES, Stand, event_kinds};
 
 const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#;
 
+/// A call that asks for [`PROGRESS`].
+fn with_token() -> String {
+    let params = r#"{"name":"search","arguments":{},"_meta":{"progressToken":1}}"#;
+    mcp::request("1", "tools/call", params)
+}
+
 /// A call answered by SSE with exactly these parts, each sent when the client has the one before. Checks that the
 /// client's bytes are the upstream's, and gives the recorded call.
 fn streamed(stand: &Stand, parts: &[&[u8]]) -> Result<serde_json::Value> {
     let mut client = stand.client()?;
-    client.send(mcp::post(&mcp::call("1", "search", "{}")))?;
+    client.send(mcp::post(&with_token()))?;
     let mut asked = stand.upstream.next()?;
     asked.send(STREAM)?;
     client.head()?;
@@ -266,7 +272,7 @@ fn b57_every_event_is_recorded_with_its_offset_and_the_end() -> Result<()> {
 fn b57_a_stream_that_breaks_off_is_recorded_as_broken() -> Result<()> {
     let stand = Stand::up()?;
     let mut client = stand.client()?;
-    client.send(mcp::post(&mcp::call("1", "search", "{}")))?;
+    client.send(mcp::post(&with_token()))?;
     let mut asked = stand.upstream.next()?;
     asked.send(STREAM)?;
     asked.chunk(event(PROGRESS))?;
@@ -284,5 +290,22 @@ fn b57_a_stream_that_breaks_off_is_recorded_as_broken() -> Result<()> {
     assert_eq!(call["end"], "upstream_lost");
     assert_eq!(event_kinds(&call), ["progress"]);
     assert!(crate::stand::flagged(&call, "incomplete_event"), "{call:#}");
+    stand.finish_whole()
+}
+
+#[test]
+fn b57_events_that_name_no_call_belong_to_the_only_call_of_their_stream() -> Result<()> {
+    let stand = Stand::up()?;
+    let log = mcp::notification("notifications/message", r#"{"level":"info","data":"x"}"#);
+    let stray = PROGRESS.replace(r#""progressToken":1"#, r#""progressToken":"stray""#);
+    let call = streamed(
+        &stand,
+        &[
+            event(&log).as_bytes(),
+            event(&stray).as_bytes(),
+            event(&mcp::result("1", "found")).as_bytes(),
+        ],
+    )?;
+    assert_eq!(event_kinds(&call), ["message", "progress", "response"]);
     stand.finish_whole()
 }
