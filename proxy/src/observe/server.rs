@@ -122,8 +122,10 @@ impl Core {
                 return None;
             }
         }
+        // A 202 acknowledges; whatever words come with it are no answer that could be broken.
+        let acknowledged = exchange.status() == Some(202);
         if let Some(down) = &mut exchange.down {
-            down.garbled |= json;
+            down.garbled |= json && !acknowledged;
         }
         Some(text)
     }
