@@ -112,8 +112,10 @@ impl Core {
     pub(super) fn read_text(&mut self, exchange: &mut Exchange, text: Text, at: Instant) -> Option<Text> {
         let json = exchange.down.as_ref().is_some_and(|down| down.content == Content::Json);
         if let Ok((messages, _)) = incoming::read(&text) {
+            // `{"error": …}` alone is how many a server words an HTTP error.
             let speaks = |message: &Incoming<'_>| {
-                message.kind != rpc::Kind::Invalid && (message.cut.is_some() || json || !message.not_v2)
+                let named = json && matches!(message.id, IdField::Id(_));
+                message.kind != rpc::Kind::Invalid && (named || (message.cut.is_none() && !message.not_v2))
             };
             if messages.iter().all(|message| speaks(message) && message.is_complete()) {
                 for message in &messages {
