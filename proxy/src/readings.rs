@@ -31,10 +31,16 @@ impl Readings {
         let tap = self.tap.counts();
         let upstreams = self.traffic.upstreams();
         // An exchange that the tap turned away is one record that nobody will ever make.
-        let turned_away: Vec<(&'static str, u64)> =
-            DropReason::ALL.iter().map(|reason| (reason.name(), tap.exchanges_dropped(*reason))).collect();
+        let turned_away: Vec<(&'static str, u64)> = DropReason::ALL
+            .iter()
+            .map(|reason| (reason.name(), tap.exchanges_dropped(*reason)))
+            .collect();
         let mut dropped = turned_away.clone();
-        dropped.extend(StoreDrop::ALL.iter().map(|reason| (reason.as_str(), log.dropped_for(*reason))));
+        dropped.extend(
+            StoreDrop::ALL
+                .iter()
+                .map(|reason| (reason.as_str(), log.dropped_for(*reason))),
+        );
         dropped.push(("observer_fault", observer.faults));
         let lost_in_tap: u64 = turned_away.iter().map(|(_, count)| count).sum();
         Snapshot {
@@ -44,7 +50,10 @@ impl Readings {
                     CLASSES.map(|(class, label)| (name.clone(), label, traffic.answers(class)))
                 })
                 .collect(),
-            faults: FaultKind::ALL.iter().map(|kind| (kind.name(), self.traffic.faults(*kind))).collect(),
+            faults: FaultKind::ALL
+                .iter()
+                .map(|kind| (kind.name(), self.traffic.faults(*kind)))
+                .collect(),
             connections: self.traffic.connections_open(),
             connections_total: self.traffic.connections(),
             client_bytes: (self.traffic.bytes_in(), self.traffic.bytes_out()),
@@ -67,7 +76,11 @@ impl Readings {
                 State::Ok => None,
                 State::Degraded { reason, .. } => Some(reason.as_str()),
             },
-            certificates: self.certificates.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            certificates: self
+                .certificates
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
             reload_ok: self.reload_ok.load(Ordering::Relaxed),
             unacknowledged: tap.durability_late(),
             panics: self.traffic.panics(),
@@ -86,7 +99,11 @@ impl Readings {
             .collect();
         let recorder = match &log.state {
             State::Ok => serde_json::json!({"state": "ok"}),
-            State::Degraded { reason, since, detail } => {
+            State::Degraded {
+                reason,
+                since,
+                detail,
+            } => {
                 serde_json::json!({"state": "degraded", "reason": reason.as_str(), "since_us": since, "detail": detail})
             }
         };

@@ -39,7 +39,9 @@ pub struct Hooks<'a> {
 
 impl std::fmt::Debug for Hooks<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hooks").field("version", &self.version).finish_non_exhaustive()
+        f.debug_struct("Hooks")
+            .field("version", &self.version)
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,14 +90,17 @@ pub enum Ended {
 /// Something could not be opened, bound or closed.
 pub fn run(settings: &Settings, hooks: &Hooks<'_>) -> Result<Ended, RunError> {
     let io = |what| move |source| RunError::Io { what, source };
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io("start the signal runtime"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(io("start the signal runtime"))?;
     let mut signals = {
         let _context = runtime.enter();
         Signals::listen().map_err(io("listen for signals"))?
     };
     let address = settings.admin.address;
-    let admin_socket = TcpListener::bind(address).map_err(|source| RunError::AdminAddress { address, source })?;
+    let admin_socket =
+        TcpListener::bind(address).map_err(|source| RunError::AdminAddress { address, source })?;
     let metrics = Metrics::new(hooks.version);
     let (recorder, tap) = Recorder::start(settings, &metrics)?;
     let server = match Server::start(settings, &tap) {
@@ -121,14 +126,25 @@ pub fn run(settings: &Settings, hooks: &Hooks<'_>) -> Result<Ended, RunError> {
     drop(tap);
     let admin = Admin::start(AdminOptions {
         listener: admin_socket,
-        token: settings.admin.token.as_ref().map(|token| token.expose().to_owned()),
+        token: settings
+            .admin
+            .token
+            .as_ref()
+            .map(|token| token.expose().to_owned()),
         metrics,
         readiness: {
             let ready = Arc::clone(&ready);
-            Arc::new(move || Readiness { ready: ready.load(Ordering::Relaxed), detail: readings.detail() })
+            Arc::new(move || Readiness {
+                ready: ready.load(Ordering::Relaxed),
+                detail: readings.detail(),
+            })
         },
     })?;
-    (hooks.ready)(Bound { listen: server.addr(), admin: admin.address() }).map_err(io("say that it is ready"))?;
+    (hooks.ready)(Bound {
+        listen: server.addr(),
+        admin: admin.address(),
+    })
+    .map_err(io("say that it is ready"))?;
 
     let mut current = settings.clone();
     loop {
@@ -149,7 +165,10 @@ pub fn run(settings: &Settings, hooks: &Hooks<'_>) -> Result<Ended, RunError> {
         .spawn(move || {
             let drained = server.drain();
             if drained.aborted > 0 {
-                tracing::warn!(aborted = drained.aborted, "the drain's deadline passed: what was left was cut off");
+                tracing::warn!(
+                    aborted = drained.aborted,
+                    "the drain's deadline passed: what was left was cut off"
+                );
             }
             let closed = recorder.finish();
             // Nobody listens any more after a second signal.
@@ -202,7 +221,10 @@ fn reload(current: &mut Settings, hooks: &Hooks<'_>, server: &Server, recorder: 
     if waiting.is_empty() {
         tracing::info!("reloaded");
     } else {
-        tracing::warn!(keys = waiting.join(", "), "reloaded; these keys wait for a restart");
+        tracing::warn!(
+            keys = waiting.join(", "),
+            "reloaded; these keys wait for a restart"
+        );
     }
     *current = new;
     true

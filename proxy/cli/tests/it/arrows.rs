@@ -14,11 +14,24 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("callbox-store", &["callbox-wire"]),
     (
         "callbox-proxy",
-        &["callbox-wire", "callbox-store", "callbox-config", "callbox-net", "callbox-telemetry"],
+        &[
+            "callbox-wire",
+            "callbox-store",
+            "callbox-config",
+            "callbox-net",
+            "callbox-telemetry",
+        ],
     ),
     (
         "callbox",
-        &["callbox-wire", "callbox-store", "callbox-config", "callbox-net", "callbox-telemetry", "callbox-proxy"],
+        &[
+            "callbox-wire",
+            "callbox-store",
+            "callbox-config",
+            "callbox-net",
+            "callbox-telemetry",
+            "callbox-proxy",
+        ],
     ),
     ("callbox-testkit", &[]),
 ];
@@ -27,7 +40,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("callbox-wire", &["tokio", "hyper", "rusqlite", "rustls"]),
     ("callbox-store", &["tokio", "hyper", "rustls"]),
-    ("callbox-net", &["rusqlite", "callbox-store", "callbox-wire"]),
+    (
+        "callbox-net",
+        &["rusqlite", "callbox-store", "callbox-wire"],
+    ),
     ("callbox-config", &["tokio", "hyper", "rusqlite"]),
 ];
 
@@ -52,7 +68,10 @@ fn arrows_between_rooms_are_those_of_the_design() {
     let metadata = metadata();
     let mut wrong = Vec::new();
     for package in metadata.workspace_packages() {
-        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == package.name.as_str()) else {
+        let Some((_, allowed)) = ALLOWED
+            .iter()
+            .find(|(name, _)| *name == package.name.as_str())
+        else {
             wrong.push(format!("{} is not in the list of rooms", package.name));
             continue;
         };
@@ -81,14 +100,25 @@ fn rooms_do_not_reach_what_they_must_not() {
             if !reached.insert(id.clone()) {
                 continue;
             }
-            let node = resolve.nodes.iter().find(|node| node.id == id).expect("a node of each package");
+            let node = resolve
+                .nodes
+                .iter()
+                .find(|node| node.id == id)
+                .expect("a node of each package");
             for dependency in &node.deps {
-                if dependency.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal) {
+                if dependency
+                    .dep_kinds
+                    .iter()
+                    .any(|kind| kind.kind == DependencyKind::Normal)
+                {
                     todo.push(dependency.pkg.clone());
                 }
             }
         }
-        let names: BTreeSet<&str> = reached.iter().map(|id| metadata[id].name.as_str()).collect();
+        let names: BTreeSet<&str> = reached
+            .iter()
+            .map(|id| metadata[id].name.as_str())
+            .collect();
         for name in *forbidden {
             assert!(!names.contains(name), "{room} reaches {name}");
         }
@@ -97,9 +127,13 @@ fn rooms_do_not_reach_what_they_must_not() {
 
 #[test]
 fn there_is_one_tls_stack_and_one_provider() {
-    let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).expect("Cargo.lock");
+    let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock"))
+        .expect("Cargo.lock");
     for banned in ["openssl-sys", "native-tls", "ring", "rustls-pemfile"] {
-        assert!(!lock.contains(&format!("name = \"{banned}\"")), "{banned} is in Cargo.lock");
+        assert!(
+            !lock.contains(&format!("name = \"{banned}\"")),
+            "{banned} is in Cargo.lock"
+        );
     }
     assert!(lock.contains("name = \"aws-lc-rs\""));
 }

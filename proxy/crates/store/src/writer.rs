@@ -97,7 +97,7 @@ pub struct Writer {
     queue: Arc<Queue>,
     dir: PathBuf,
     newest: Option<Uuid>,
-    thread: Option<JoinHandle<Result<(), StoreError>>>,
+    thread: Mutex<Option<JoinHandle<Result<(), StoreError>>>>,
     /// For look-ups; opened when it is first needed, and again after an error.
     reader: Mutex<Option<Reader>>,
 }
@@ -144,7 +144,7 @@ pub fn open(options: Options) -> Result<Writer, StoreError> {
         queue,
         dir,
         newest,
-        thread: Some(thread),
+        thread: Mutex::new(Some(thread)),
         reader: Mutex::new(None),
     })
 }
@@ -196,15 +196,21 @@ impl Writer {
         self.queue.set_limits(Limits { max_age, max_bytes });
     }
 
-    /// Commits all that is queued, folds the write-ahead log into the file and ends the thread.
+    /// Commits all that is queued, folds the write-ahead log into the file and ends the thread. Figures can still be read
+    /// afterwards; records are refused.
     ///
     /// # Errors
     /// When queued records could not be committed; they are counted as dropped.
-    pub fn close(mut self) -> Result<(), StoreError> {
+    pub fn close(&self) -> Result<(), StoreError> {
         self.queue.close();
         // Its connection must not keep the write-ahead log alive.
         *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        match self.thread.take().map(JoinHandle::join) {
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        match thread.map(JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(StoreError::Thread("panicked")),
             None => Ok(()),

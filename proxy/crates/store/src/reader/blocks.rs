@@ -1,6 +1,6 @@
 //! Blocks read lately: calls that lie together are read together.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
@@ -14,16 +14,16 @@ const MOST: usize = 8 << 20;
 /// A few unpacked blocks, the latest used last.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    kept: Vec<(i64, Rc<Block>)>,
+    kept: Vec<(i64, Arc<Block>)>,
     weight: usize,
 }
 
 impl Blocks {
     /// A block by its number; the error `Damaged` when it cannot be made sense of.
-    pub(crate) fn get(&mut self, conn: &Connection, num: i64) -> Result<Rc<Block>, Fault> {
+    pub(crate) fn get(&mut self, conn: &Connection, num: i64) -> Result<Arc<Block>, Fault> {
         if let Some(at) = self.kept.iter().rposition(|(kept, _)| *kept == num) {
             let found = self.kept.remove(at);
-            let block = Rc::clone(&found.1);
+            let block = Arc::clone(&found.1);
             self.kept.push(found);
             return Ok(block);
         }
@@ -43,7 +43,7 @@ impl Blocks {
             })
             .optional();
         let block = match data {
-            Ok(Some(Ok(block))) => Rc::new(block?),
+            Ok(Some(Ok(block))) => Arc::new(block?),
             Ok(Some(Err(_))) => return Err(damaged("it is not a blob")),
             Ok(None) => return Err(damaged("it is missing")),
             // The pages of this blob only: the rows were read, and so will those of other blocks be.
@@ -53,7 +53,7 @@ impl Blocks {
             Err(error) => return Err(error.into()),
         };
         self.weight += block.weight();
-        self.kept.push((num, Rc::clone(&block)));
+        self.kept.push((num, Arc::clone(&block)));
         while self.weight > MOST && self.kept.len() > 1 {
             self.weight -= self.kept.remove(0).1.weight();
         }
