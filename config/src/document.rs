@@ -67,6 +67,11 @@ pub fn reference() -> String {
     out
 }
 
+fn line(out: &mut String, line: &str) {
+    out.push_str(line);
+    out.push('\n');
+}
+
 /// The values or alternatives of a key, each with its words: closed sets, and tables of which one key is written.
 fn alternatives(key: &Key) -> Vec<(String, &str)> {
     match &key.form {

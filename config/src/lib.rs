@@ -7,6 +7,7 @@ mod document;
 mod env;
 mod keys;
 mod load;
+mod mismatch;
 mod nearest;
 mod pem;
 mod problem;

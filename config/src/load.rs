@@ -33,10 +33,10 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
 }
 
 impl Settings {
-    /// [`load`], for who has no use for the warnings.
+    /// [`load()`], for who has no use for the warnings.
     ///
     /// # Errors
-    /// As [`load`].
+    /// As [`load()`].
     pub fn from_sources(sources: &Sources) -> Result<Self, ConfigError> {
         load(sources).map(|loaded| loaded.settings)
     }
@@ -46,7 +46,7 @@ impl Settings {
     /// `admin.token` is always none, `upstreams` may be empty.
     ///
     /// # Errors
-    /// As [`load`].
+    /// As [`load()`].
     pub fn for_queries(sources: &Sources) -> Result<Self, ConfigError> {
         run(sources, Purpose::Look).map(|(settings, ..)| settings)
     }
@@ -97,7 +97,7 @@ fn finish(layers: Layers, env: &Env, purpose: Purpose) -> Result<Resolved, Confi
         .iter()
         .any(|problem| problem.message.starts_with("not TOML"))
     {
-        return Err(ConfigError::Invalid(findings.problems));
+        return Err(invalid(findings));
     }
     let raw = match raw::Config::deserialize(values) {
         Ok(raw) => raw,
@@ -105,16 +105,21 @@ fn finish(layers: Layers, env: &Env, purpose: Purpose) -> Result<Resolved, Confi
             // `shape` has let through what serde does not take: our mistake, but the operator must know which value.
             let message = error.message().replace('\n', ", ");
             findings.push(Problem::new("", Origin::Default, message));
-            return Err(ConfigError::Invalid(findings.problems));
+            return Err(invalid(findings));
         }
     };
     let (settings, mut warnings) = resolve::resolve(&raw, env, purpose, &mut findings);
-    if findings.problems.is_empty() {
-        warnings.sort_by(|a, b| a.origin.cmp(&b.origin));
-        return Ok((settings, raw, warnings, findings));
+    if !findings.problems.is_empty() {
+        return Err(invalid(findings));
     }
+    warnings.sort_by(|a, b| a.origin.cmp(&b.origin));
+    Ok((settings, raw, warnings, findings))
+}
+
+/// The problems in the order of their sources.
+fn invalid(mut findings: Findings) -> ConfigError {
     findings.problems.sort_by(|a, b| a.origin.cmp(&b.origin));
-    Err(ConfigError::Invalid(findings.problems))
+    ConfigError::Invalid(findings.problems)
 }
 
 fn read(path: &PathBuf) -> io::Result<Vec<u8>> {

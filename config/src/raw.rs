@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 #[schemars(extend("x-order" = keys::<Self>()))]
 pub(crate) struct Config {
     /// Directory of the call log. It is created when missing, and only its owner can read what is in it. Use a local
-    /// disk: SQLite's write-ahead log does not work on network file systems.
+    /// disk: the log's write-ahead file does not work on network file systems.
     #[schemars(extend("x-restart" = true, "x-flag" = "--data"))]
     pub(crate) data: PathText,
     pub(crate) listen: Listen,

@@ -22,8 +22,9 @@ use crate::pem::{self, Pem};
 use crate::problem::{Origin, Problem};
 use crate::raw;
 use crate::settings::Settings;
-use crate::shape::{Findings, shown};
+use crate::shape::Findings;
 use crate::units;
+use crate::write::shown;
 
 /// What the settings are for, which decides how much must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +66,10 @@ fn together(cx: &mut Cx<'_>, settings: &Settings) {
     let (listen, admin) = (settings.listen.address, settings.admin.address);
     if overlap(listen, admin) && cx.all_sound(&["listen.address", "admin.address"]) {
         let problem = cx
-            .problem("admin.address", "the same address as listen.address")
+            .problem(
+                "admin.address",
+                format!("in the way of listen.address, which is {listen}"),
+            )
             .found(shown(&admin.to_string()))
             .fix("give one of them another port");
         cx.findings.push(problem);
@@ -271,10 +275,17 @@ fn one_of<'t, T>(
             None
         }
         (None, None) => {
-            cx.missing(
-                key,
-                &format!("{{ {first_name} = \"…\" }} or {{ {second_name} = \"…\" }}"),
-            );
+            let problem = cx
+                .problem(
+                    key,
+                    format!("neither {first_name} nor {second_name} is set"),
+                )
+                .allowed(format!(
+                    "{{ {first_name} = \"…\" }} or {{ {second_name} = \"…\" }}"
+                ));
+            if cx.all_sound(&[key]) {
+                cx.findings.push(problem);
+            }
             None
         }
     }

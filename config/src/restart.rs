@@ -22,12 +22,12 @@ const RESTART: [(&str, Differs); 10] = [
     ("record.durability", |a, b| {
         a.record.durability != b.record.durability
     }),
-    ("admin.address", |a, b| a.admin.address != b.admin.address),
-    ("admin.token", |a, b| a.admin.token != b.admin.token),
-    ("log.format", |a, b| a.log.format != b.log.format),
     ("record.max_sessions", |a, b| {
         a.record.max_sessions != b.record.max_sessions
     }),
+    ("admin.address", |a, b| a.admin.address != b.admin.address),
+    ("admin.token", |a, b| a.admin.token != b.admin.token),
+    ("log.format", |a, b| a.log.format != b.log.format),
 ];
 
 impl Settings {

@@ -15,7 +15,7 @@ use crate::write::inline;
 /// The settings in force as TOML, each line with its source. Paths are as callbox uses them.
 ///
 /// # Errors
-/// As [`load`](crate::load), but no upstream is needed and secrets are not read.
+/// As [`load`](fn@crate::load), but no upstream is needed and secrets are not read.
 pub fn show(sources: &Sources) -> Result<String, ConfigError> {
     let (_, mut raw, _, findings) = run(sources, Purpose::Look)?;
     raw.listen.workers = Some(workers(raw.listen.workers).get());
@@ -86,7 +86,8 @@ impl Page<'_> {
                 };
                 let name = brackets.replace('…', heading);
                 let source = self.source(path);
-                self.line(&format!("\n# {name} is not set"), &source);
+                self.text.push('\n');
+                self.line(&format!("# {name} is not set"), &source);
             }
         }
     }

@@ -8,9 +8,11 @@ use toml::de::{DeTable, DeValue};
 
 use crate::env::{Env, PREFIX};
 use crate::keys::{Form, Key, ROOT, join};
+use crate::mismatch::allowed;
 use crate::nearest::nearest;
 use crate::problem::{Lines, Origin, Problem};
-use crate::shape::{self, Findings, Place, shown};
+use crate::shape::{self, Findings, Place};
+use crate::write::shown;
 
 /// Everything settings can come from. Later fields win over earlier ones.
 #[derive(Clone, Debug, Default)]
@@ -187,7 +189,7 @@ impl Layers {
         table.insert(key.name.clone(), value);
     }
 
-    /// The text of a variable or flag as a value: a text, number or switch as it stands, everything else as TOML.
+    /// The text of a variable or flag as a value: a text as it stands, everything else as TOML.
     fn read<'t>(
         &mut self,
         key: &Key,
@@ -195,28 +197,21 @@ impl Layers {
         text: &'t str,
         place: &Place<'_>,
     ) -> Option<Spanned<DeValue<'t>>> {
-        let value = match &key.form {
-            Form::Text(_) | Form::Choice(_) => DeValue::String(text.into()),
-            Form::Whole { .. } | Form::Switch | Form::List(_) | Form::Table(_) => {
-                match DeValue::parse(text) {
-                    Ok(value) => return Some(value),
-                    Err(_) if matches!(key.form, Form::Whole { .. } | Form::Switch) => {
-                        DeValue::String(text.into())
-                    }
-                    Err(error) => {
-                        let problem = Problem::new(
-                            path,
-                            place.origin(0),
-                            format!("not a TOML value: {}", error.message()),
-                        )
-                        .allowed(shape::allowed(key));
-                        self.findings.push(problem);
-                        return None;
-                    }
-                }
+        let plain = || Some(Spanned::new(0..text.len(), DeValue::String(text.into())));
+        if matches!(key.form, Form::Text(_) | Form::Choice(_)) {
+            return plain();
+        }
+        match DeValue::parse(text) {
+            Ok(value) => Some(value),
+            // What does not look like a list or table was meant as a text; `shape` says what is expected instead.
+            Err(_) if !text.trim_start().starts_with(['[', '{']) => plain(),
+            Err(error) => {
+                let message = format!("not a TOML value: {}", error.message().replace('\n', ", "));
+                let problem = Problem::new(path, place.origin(0), message).allowed(allowed(key));
+                self.findings.push(problem);
+                None
             }
-        };
-        Some(Spanned::new(0..text.len(), value))
+        }
     }
 
     /// Drops what earlier sources said about a key.
@@ -268,7 +263,6 @@ fn unknown_variable(rest: &str, origin: Origin) -> Problem {
             names.push(variable(path));
         }
     });
-    let full = format!("{PREFIX}{rest}");
     let meant = nearest(
         rest,
         names.iter().filter_map(|name| name.strip_prefix(PREFIX)),
@@ -276,11 +270,14 @@ fn unknown_variable(rest: &str, origin: Origin) -> Problem {
     let problem = Problem::new("", origin, "no setting has this name").allowed(format!(
         "{PREFIX}SECTION__KEY in capitals, such as {PREFIX}LISTEN__ADDRESS"
     ));
+    if rest.starts_with("UPSTREAM__") {
+        let list = "[{ name = \"crm\", url = \"http://127.0.0.1:3001\" }]";
+        return problem.fix(format!("set the whole list: {PREFIX}UPSTREAM='{list}'"));
+    }
     match meant {
         Some(meant) => problem.fix(format!("did you mean {PREFIX}{meant}?")),
-        None if rest.starts_with("UPSTREAM__") => problem.fix(format!(
-            "set the whole list: {PREFIX}UPSTREAM='[{{ name = \"crm\", url = \"http://127.0.0.1:3001\" }}]'"
+        None => problem.fix(format!(
+            "unset {PREFIX}{rest}, or look the name up in the reference"
         )),
-        None => problem.fix(format!("unset {full}, or see `callbox config schema` for the keys")),
     }
 }

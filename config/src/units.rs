@@ -7,7 +7,7 @@ use jiff::SpanRelativeTo;
 use jiff::fmt::friendly::SpanParser;
 
 /// A hundred years: far enough for every purpose, and no sum of an instant and this overflows.
-pub(crate) const LONGEST: Duration = Duration::from_secs(36_500 * 86_400);
+pub(crate) const LONGEST: Duration = Duration::from_hours(36_500 * 24);
 
 /// Reads a duration. Days are 24 hours; months and years have no fixed length and are refused.
 pub(crate) fn duration(text: &str) -> Option<Duration> {

@@ -1,4 +1,5 @@
-//! Values as TOML on one line. The `toml` crate would spread a text with line breaks over several.
+//! Values as TOML on one line, for `show` and for messages. The `toml` crate would spread a text with line breaks over
+//! several.
 
 use std::fmt::Write as _;
 
@@ -44,11 +45,62 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
+/// A text as TOML writes it, shortened when it is long, without the credentials of a URL.
+pub(crate) fn shown(text: &str) -> String {
+    const LIMIT: usize = 80;
+    let text = without_credentials(text);
+    let mut start: String = text.chars().take(LIMIT).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    quoted(&start)
+}
+
+/// Hides what can be a password in a URL: user information and query.
+fn without_credentials(text: &str) -> String {
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), text),
+    };
+    let (user, rest) = match rest.rsplit_once('@') {
+        Some((_, rest)) => ("…@", rest),
+        None => ("", rest),
+    };
+    match rest.split_once('?') {
+        Some((rest, _)) => format!("{scheme}{user}{rest}?…"),
+        None => format!("{scheme}{user}{rest}"),
+    }
+}
+
+/// A name without line breaks and other characters that would tear a message apart.
+pub(crate) fn printable(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.chars().all(bare) {
+        name.chars().take(80).collect()
+    } else {
+        shown(name)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn credentials_in_urls_are_not_shown() {
+        for (text, expected) in [
+            ("http://u:p@h:1/x", "http://…@h:1/x"),
+            ("http://u:p@q@h", "http://…@h"),
+            ("u:p@h", "…@h"),
+            ("http://h/x?api_key=K", "http://h/x?…"),
+            ("http://u:p?@h", "http://…@h"),
+            ("http://h", "http://h"),
+        ] {
+            assert_eq!(without_credentials(text), expected, "{text}");
+        }
+    }
 
     proptest! {
         /// Whatever a text holds, it is one line and TOML reads it back.

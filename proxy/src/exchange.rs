@@ -14,8 +14,9 @@ use uuid::Uuid;
 use crate::clock;
 use crate::tap::{BodyEnd, Event, Events, RequestHead, ResponseHead, Side, Tap};
 
-/// Frames smaller than this are copied for the observer: a slice would pin the connection's whole read buffer.
-const COPY_BELOW: usize = 4096;
+/// Frames smaller than this are copied for the observer: a slice would pin the connection's whole read buffer, and the
+/// connection would have to get a new one for each answer. Copying this much costs less than that.
+const COPY_BELOW: usize = 16 * 1024;
 
 const ADMITTED: u8 = 1;
 const REFUSED: u8 = 2;

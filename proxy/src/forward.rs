@@ -6,6 +6,7 @@ mod request;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
@@ -56,6 +57,17 @@ impl Worker {
     }
 }
 
+impl Client {
+    /// Adds what passed since the last time to the worker's counters.
+    pub(crate) fn count_bytes(&self) {
+        let (read, written) = self.watch.take_bytes();
+        if let Some(traffic) = self.worker.traffic.workers.get(self.worker.index) {
+            traffic.bytes_in.fetch_add(read, Relaxed);
+            traffic.bytes_out.fetch_add(written, Relaxed);
+        }
+    }
+}
+
 /// What is known of an exchange once it has a route.
 struct Routed {
     upstream: Arc<Upstream>,
@@ -74,6 +86,7 @@ struct Routed {
 /// Serves one request.
 pub(crate) async fn exchange(client: Arc<Client>, request: Request<Incoming>) -> Response<Answer> {
     client.watch.exchange_began();
+    client.count_bytes();
     let (routed, request, limit) = match route(&client, request) {
         Ok(routed) => routed,
         Err(fault) => {
@@ -129,6 +142,16 @@ fn route(
             .has_content_length(request.method().as_str(), &target)
         {
             let text = "Content-Length and Transfer-Encoding contradict each other; send only one";
+            return Err(Fault::new(FaultKind::BadRequest, text));
+        }
+    }
+    if request.version() < Version::HTTP_2 {
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        if client.watch.had_fragment(request.method().as_str(), target) {
+            let text = "a request's target has no fragment (#)";
             return Err(Fault::new(FaultKind::BadRequest, text));
         }
     }

@@ -35,9 +35,6 @@ const END_TO_END_PREFIXES: [&str; 5] = ["mcp-", "content-", "accept", "access-co
 /// `Transfer-Encoding` and `Trailer` are left to the caller: what they say holds on the other side, too, when that is
 /// HTTP/1.1 and the body passes as it is.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    if !headers.keys().any(is_hop_by_hop) {
-        return;
-    }
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -58,6 +55,38 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
         if let Some(name) = &current {
             headers.append(name.clone(), value);
         }
+    }
+}
+
+/// What the names alone tell, found in one pass: a look-up for each would cost more than the pass.
+#[expect(clippy::struct_excessive_bools, reason = "a set of independent facts")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// Something is the hop's own.
+    pub(crate) hop_by_hop: bool,
+    pub(crate) te: bool,
+    pub(crate) expect: bool,
+    pub(crate) request_id: bool,
+    pub(crate) mcp_method: bool,
+    pub(crate) transfer_encoding: bool,
+    pub(crate) content_length: bool,
+}
+
+impl Named {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let mut named = Self::default();
+        for name in headers.keys() {
+            match name.as_str() {
+                "expect" => named.expect = true,
+                "x-request-id" => named.request_id = true,
+                "mcp-method" => named.mcp_method = true,
+                "transfer-encoding" => named.transfer_encoding = true,
+                "content-length" => named.content_length = true,
+                "te" => (named.te, named.hop_by_hop) = (true, true),
+                _ => named.hop_by_hop |= is_hop_by_hop(name),
+            }
+        }
+        named
     }
 }
 

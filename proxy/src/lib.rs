@@ -1,4 +1,10 @@
 //! The data path, the tap, and the observer behind it.
+//!
+//! What the path cannot pass, because hyper has no way for it: informational answers other than `100 Continue`;
+//! trailers whose names no `Trailer` field announced, towards HTTP/1; the order of *different* fields when a repeated
+//! one stands between them (repeated ones are grouped where the first stood); heads with more than 100 fields (431
+//! towards clients, 502 for an upstream) or over 128 KiB; targets with a raw `<`, `>` or `#`,
+//! with `` ` `` in the path or `"` in the query (400).
 
 mod clock;
 mod exchange;

@@ -3,15 +3,18 @@
 //! Each worker is a thread with a runtime of its own: its accepts, its clients' connections and its upstream
 //! connections. No lock and no wake-up crosses from one worker to another while an exchange is under way.
 
+mod crew;
 mod worker;
 
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use callbox_config::Settings;
 use callbox_net::{Acceptor, Drain, ListenError, Listener, Tasks};
+
+use crew::{Arrival, Crew};
+use tokio::sync::mpsc;
 
 use crate::live::{InForce, Live, SettingsError};
 use crate::tap::Tap;
@@ -72,7 +75,7 @@ impl Server {
         )?));
         let listener = Listener::bind(settings.listen.address)?;
         let drain = Drain::default();
-        let open = Arc::new(AtomicUsize::new(0));
+        let (crew, doors) = Crew::new(count);
         let mut server = Self {
             address: listener.address(),
             live,
@@ -82,9 +85,10 @@ impl Server {
             workers: Vec::with_capacity(count),
             tasks,
         };
-        for index in 0..count {
+        for (index, arrivals) in doors.into_iter().enumerate() {
             let acceptor = listener.share()?;
-            let worker = server.start_worker(index, acceptor, tap.clone(), Arc::clone(&open));
+            let worker =
+                server.start_worker(index, acceptor, tap.clone(), Arc::clone(&crew), arrivals);
             match worker {
                 Ok(worker) => server.workers.push(worker),
                 Err(source) => {
@@ -101,7 +105,8 @@ impl Server {
         index: usize,
         acceptor: Acceptor,
         tap: Tap,
-        open: Arc<AtomicUsize>,
+        crew: Arc<Crew>,
+        arrivals: mpsc::Receiver<Arrival>,
     ) -> std::io::Result<JoinHandle<usize>> {
         let worker = worker::WorkerStart {
             index,
@@ -110,7 +115,8 @@ impl Server {
             traffic: Arc::clone(&self.traffic),
             drain: self.drain.clone(),
             tasks: self.tasks[index].clone(),
-            open,
+            crew,
+            arrivals,
         };
         // The runtime is made here so that its failure is the start's, not the thread's.
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -89,12 +89,12 @@ impl Traffic {
         self.connections().saturating_sub(closed)
     }
 
-    /// Bytes read from clients, heads included, after decryption; of connections that ended.
+    /// Bytes read from clients, heads included, after decryption. Counted as exchanges begin and connections end.
     pub fn bytes_in(&self) -> u64 {
         self.sum(|worker| &worker.bytes_in)
     }
 
-    /// Bytes written to clients, heads included, before encryption; of connections that ended.
+    /// Bytes written to clients, heads included, before encryption. Counted as exchanges begin and connections end.
     pub fn bytes_out(&self) -> u64 {
         self.sum(|worker| &worker.bytes_out)
     }

@@ -1,6 +1,6 @@
 //! `callbox.toml`.
 
-use super::{alternatives, heading};
+use super::{alternatives, heading, line};
 use crate::keys::{Form, Key, Table, join};
 use crate::write::inline;
 
@@ -40,7 +40,7 @@ fn section(out: &mut String, key: &Key, path: &str, state: State) {
     };
     out.push_str("\n\n");
     words(out, &key.doc, "");
-    out.push_str(&format!("{}{}\n", state.mark(), heading(key, path)));
+    line(out, &format!("{}{}", state.mark(), heading(key, path)));
     if let Some(below) = key.table() {
         table(out, below, &join(path, &key.name), state);
     }
@@ -74,12 +74,10 @@ fn setting(out: &mut String, key: &Key, state: State) {
         State::Off
     };
     if let Some(value) = key.default.as_ref().or(key.example.as_ref()) {
-        out.push_str(&format!(
-            "{}{} = {}\n",
-            state.mark(),
-            key.name,
-            inline(value)
-        ));
+        line(
+            out,
+            &format!("{}{} = {}", state.mark(), key.name, inline(value)),
+        );
     }
 }
 

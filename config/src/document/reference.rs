@@ -1,8 +1,8 @@
 //! `CONFIG.md`.
 
-use super::{alternatives, heading};
+use super::{alternatives, heading, line};
 use crate::keys::{Form, Key, Table, join};
-use crate::shape::allowed;
+use crate::mismatch::allowed;
 use crate::sources::variable;
 use crate::write::inline;
 
@@ -12,14 +12,14 @@ pub(super) fn table(out: &mut String, table: &Table, path: &str) {
         setting(out, key, &join(path, &key.name));
     }
     for key in table.keys.iter().filter(|key| key.is_section()) {
-        out.push_str(&format!("\n## `{}`\n", heading(key, path)));
+        line(out, &format!("\n## `{}`", heading(key, path)));
         let path = join(path, &key.name);
         if !key.doc.is_empty() {
-            out.push_str(&format!("\n{}\n", key.doc));
+            line(out, &format!("\n{}", key.doc));
         }
         let facts = facts(key, &path);
         if matches!(key.form, Form::List(_)) && !facts.is_empty() {
-            out.push_str(&format!("\n{facts}\n"));
+            line(out, &format!("\n{facts}"));
         }
         if let Some(below) = key.table() {
             self::table(out, below, &path);
@@ -28,15 +28,15 @@ pub(super) fn table(out: &mut String, table: &Table, path: &str) {
 }
 
 fn setting(out: &mut String, key: &Key, path: &str) {
-    out.push_str(&format!("\n### `{path}`\n\n{}\n", key.doc));
+    line(out, &format!("\n### `{path}`\n\n{}", key.doc));
     let alternatives = alternatives(key);
     if !alternatives.is_empty() {
         out.push('\n');
         for (value, doc) in alternatives {
-            out.push_str(&format!("- `{value}`: {doc}\n"));
+            line(out, &format!("- `{value}`: {doc}"));
         }
     }
-    out.push_str(&format!("\n{}\n", facts(key, path)));
+    line(out, &format!("\n{}", facts(key, path)));
 }
 
 /// One line: what may stand there, default, flag, variable, restart.
@@ -48,7 +48,7 @@ fn facts(key: &Key, path: &str) -> String {
         Form::Table(table) if table.one_of => {}
         Form::List(_) if key.is_section() => {}
         Form::List(item) if matches!(item.form, Form::Choice(_)) => {
-            facts.push("a list of these".to_owned())
+            facts.push("a list of these".to_owned());
         }
         _ => facts.push(allowed(key)),
     }
@@ -63,7 +63,7 @@ fn facts(key: &Key, path: &str) -> String {
             ));
         }
         (None, Some(example)) if key.required => {
-            facts.push(format!("required, such as `{}`", inline(example)))
+            facts.push(format!("required, such as `{}`", inline(example)));
         }
         (None, Some(example)) => facts.push(format!("no default; such as `{}`", inline(example))),
         (None, None) => {}

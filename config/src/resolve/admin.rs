@@ -7,6 +7,7 @@ use std::path::Path;
 use super::{Cx, Purpose};
 use crate::raw;
 use crate::settings::{Admin, Secret};
+use crate::write::shown;
 
 pub(super) fn resolve(cx: &mut Cx<'_>, raw: &raw::Admin) -> Admin {
     let address = cx.address("admin.address", &raw.address);
@@ -59,7 +60,7 @@ fn secret(cx: &mut Cx<'_>, key: &str, raw: &raw::SecretSource) -> Option<Secret>
         },
         Err(fault) => fault,
     };
-    let problem = cx.problem(&below, fault).found(crate::shape::shown(name));
+    let problem = cx.problem(&below, fault).found(shown(name));
     cx.findings
         .push(problem.allowed("a token of visible ASCII characters, without spaces"));
     None

@@ -5,7 +5,7 @@ use http::HeaderName;
 use super::{Cx, one_of};
 use crate::raw;
 use crate::settings::{Identity, IdentitySource};
-use crate::shape::shown;
+use crate::write::shown;
 
 pub(super) fn resolve(cx: &mut Cx<'_>, raw: &raw::Identity) -> Identity {
     for (at, name) in raw.conversation.iter().enumerate() {

@@ -4,7 +4,7 @@ use super::Cx;
 use crate::nearest::nearest;
 use crate::raw;
 use crate::settings::{Log, LogFormat};
-use crate::shape::shown;
+use crate::write::shown;
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Cx;
 use crate::raw;
 use crate::settings::{Detector, Durability, Payloads, Record, Redact, RedactPointer, Retention};
-use crate::shape::shown;
+use crate::write::shown;
 
 pub(super) fn resolve(cx: &mut Cx<'_>, raw: &raw::Record) -> Record {
     let tick = Duration::from_millis(1);

@@ -10,7 +10,7 @@ use super::{Cx, Purpose};
 use crate::pem::Pem;
 use crate::raw;
 use crate::settings::{ClientTls, HostHeader, Upstream, UpstreamProtocol};
-use crate::shape::shown;
+use crate::write::shown;
 
 /// Name of a single upstream that was given none.
 pub(crate) const UNNAMED: &str = "default";

@@ -29,8 +29,9 @@ fn the_documented_file_has_every_key() {
     let file = documented_defaults();
     let commented: String = file
         .lines()
-        .map(|line| format!("{}\n", line.strip_prefix('#').unwrap_or(line)))
-        .collect();
+        .map(|line| line.strip_prefix('#').unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n");
     let lines: Vec<_> = commented.lines().collect();
     let mut count = 0;
     walk(&schema, "", &mut |path, schema| {
@@ -91,10 +92,11 @@ fn the_documented_file_works_with_everything_switched_on() {
     let on: String = documented_defaults()
         .lines()
         .map(|line| match line.strip_prefix('#') {
-            Some(rest) if !rest.starts_with([' ', ':']) => format!("{rest}\n"),
-            _ => format!("{line}\n"),
+            Some(rest) if !rest.starts_with([' ', ':']) => rest.to_owned(),
+            _ => line.to_owned(),
         })
-        .collect();
+        .collect::<Vec<_>>()
+        .join("\n");
     let desk = Desk::file(
         &on.replace("http://", "https://")
             .replace("/run/secrets/", ""),
@@ -135,7 +137,7 @@ fn every_example_loads() {
             };
             desk.put(
                 name,
-                if name.ends_with(".key") {
+                if name.contains("key") {
                     KEY
                 } else {
                     CERTIFICATE

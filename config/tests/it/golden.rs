@@ -8,7 +8,10 @@ use callbox_config::Env;
 fn golden(name: &str, made: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     if Env::from_process().get("CALLBOX_BLESS") == Some("1") {
-        fs::write(&path, made).unwrap();
+        // In one step: other tests read the same files.
+        let fresh = path.with_extension("new");
+        fs::write(&fresh, made).unwrap();
+        fs::rename(&fresh, &path).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
     assert!(

@@ -60,7 +60,7 @@ fn no_file_is_needed() {
     assert_eq!(record.durability_timeout, Duration::from_secs(2));
     assert_eq!(
         (record.max_sessions, record.session_idle),
-        (100_000, Duration::from_secs(600))
+        (100_000, Duration::from_mins(10))
     );
     assert_eq!(
         record.redact.keys.join(" "),
@@ -68,7 +68,7 @@ fn no_file_is_needed() {
     );
     assert_eq!(record.redact.detectors.len(), 9);
     assert_eq!(record.redact.pointers, []);
-    let month = Duration::from_secs(30 * 86_400);
+    let month = Duration::from_hours(30 * 24);
     assert_eq!(
         record.retention,
         Retention {
@@ -124,7 +124,7 @@ fn file_over_defaults() {
     assert_eq!(settings.record.durability, Durability::BeforeResponse);
     assert_eq!(
         settings.record.retention.max_age,
-        Duration::from_secs(7 * 86_400)
+        Duration::from_hours(7 * 24)
     );
     assert_eq!(
         settings.record.retention.max_bytes,
@@ -172,7 +172,7 @@ fn environment_over_file() {
     assert!(settings.listen.h2c);
     assert_eq!(settings.listen.max_request_body, Some(2 << 20));
     assert_eq!(settings.record.durability, Durability::Commit);
-    assert_eq!(settings.record.retention.max_age, Duration::from_secs(5400));
+    assert_eq!(settings.record.retention.max_age, Duration::from_mins(90));
     assert_eq!(settings.record.redact.keys, ["pin"]);
     assert_eq!(settings.record.redact.pointers[0].pointer, "/a");
     assert_eq!(

@@ -1,7 +1,11 @@
 //! Whatever stands in a file or a variable: no panic, and never more than a message.
 
+use std::sync::LazyLock;
+
 use callbox_config::{Env, Settings, Sources, documented_defaults, parse};
 use proptest::prelude::*;
+
+static GOOD: LazyLock<String> = LazyLock::new(documented_defaults);
 
 /// Pieces that make a text look like a configuration.
 fn piece() -> impl Strategy<Value = String> {
@@ -23,8 +27,6 @@ fn piece() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
     /// No text of a file makes us panic, and a text that is refused has a reason.
     #[test]
     fn any_text_is_read_or_refused(pieces in prop::collection::vec(piece(), 0..12)) {
@@ -37,7 +39,7 @@ proptest! {
     /// A good file with a few bytes changed: the problems stand in lines that the file has.
     #[test]
     fn a_damaged_file_is_read_or_refused(at in any::<prop::sample::Index>(), put in any::<char>(), cut in 0..40_usize) {
-        let good = documented_defaults();
+        let good = &*GOOD;
         let mut chars: Vec<_> = good.chars().collect();
         let at = at.index(chars.len());
         let end = (at + cut).min(chars.len());

@@ -165,6 +165,9 @@ pub(crate) struct CallsArgs {
     pub(crate) filter: CallFilterArgs,
 }
 
+/// Rows of a table, when nobody says how many.
+const USUAL: usize = 50;
+
 /// What every list takes.
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
@@ -179,8 +182,14 @@ pub(crate) struct ListArgs {
 impl ListArgs {
     /// How many of the last rows are asked for; none: all.
     pub(crate) fn limit(&self) -> Option<usize> {
-        let usual = if self.json { 0 } else { 50 };
+        let usual = if self.json { 0 } else { USUAL };
         Some(self.limit.unwrap_or(usual)).filter(|limit| *limit > 0)
+    }
+
+    /// What to tell who did not ask for a limit and got so many rows.
+    pub(crate) fn note(&self, rows: usize) -> Option<String> {
+        let cut = self.limit.is_none() && rows == USUAL;
+        cut.then(|| format!("at most the last {USUAL} are listed; --limit 0 lists all"))
     }
 }
 
@@ -203,11 +212,14 @@ pub(crate) struct TailArgs {
 #[command(after_help = "\
 Examples:
   callbox show 0193a7
+  callbox show 0193a7 3
   callbox show 0193a7c2-4e --full --headers
   callbox show 0193a7 --json")]
 pub(crate) struct ShowArgs {
     /// Id of a call or a session, or its beginning
     pub(crate) id: String,
+    /// Number of a call in that session
+    pub(crate) number: Option<u32>,
     /// Show long arguments, results and texts whole
     #[arg(long)]
     pub(crate) full: bool,

@@ -1,15 +1,16 @@
 //! Calls as rows of a table, for `calls` and `tail`.
 
 use callbox_store::{Call, Micros};
+use uuid::Uuid;
 
 use crate::answer::summary;
+use crate::clock;
 use crate::json::assignments;
 use crate::log::Log;
 use crate::table::{Cell, Column, Table};
 use crate::terminal::Screen;
 use crate::text::{truncate, visible};
 use crate::words::{self, DIM, ID};
-use crate::{clock, ids};
 
 /// How much of a moment each row tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +60,9 @@ impl Dates {
     }
 }
 
+/// Cells in which the session has a place, too.
+const ROOMY: usize = 100;
+
 /// The table of calls, printed a page at a time.
 #[derive(Default)]
 pub(crate) struct CallList {
@@ -80,18 +84,24 @@ impl CallList {
         dates: &Dates,
         calls: &[Call],
     ) -> anyhow::Result<()> {
-        let sessions = ids::apart(&calls.iter().map(|call| call.session.id).collect::<Vec<_>>());
-        let rows: Vec<Vec<Cell>> = calls
-            .iter()
-            .zip(sessions)
-            .map(|(call, session)| row(screen, log, dates, call, session))
+        let ids: Vec<Uuid> = calls.iter().map(|call| call.id).collect();
+        let sessions: Vec<Uuid> = calls.iter().map(|call| call.session.id).collect();
+        let names = log
+            .short_calls(&ids)
+            .into_iter()
+            .zip(log.short_sessions(&sessions));
+        let rows: Vec<Vec<Cell>> = names
+            .zip(calls)
+            .map(|(names, call)| row(screen, dates, call, names))
             .collect();
         if rows.is_empty() {
             return Ok(());
         }
         self.rows += rows.len();
         let first = self.table.is_none();
-        let table = self.table.get_or_insert_with(|| Table::new(columns(dates)));
+        let table = self
+            .table
+            .get_or_insert_with(|| Table::new(columns(screen, dates)));
         table.measure(&rows);
         if first {
             table.head(screen)?;
@@ -103,23 +113,35 @@ impl CallList {
     }
 }
 
-fn columns(dates: &Dates) -> Vec<Column> {
-    vec![
-        Column::new(dates.title()),
-        Column::new("ID"),
-        Column::new("SESSION"),
+/// The session gives way first where there is little room.
+fn columns(screen: &Screen, dates: &Dates) -> Vec<Column> {
+    let mut columns = vec![Column::new(dates.title()), Column::new("ID")];
+    if !screen.narrower_than(ROOMY) {
+        columns.push(Column::new("SESSION"));
+    }
+    columns.extend([
         Column::new("TOOL").shrinks(),
         Column::new("OUTCOME"),
         Column::new("TOOK").right(),
         Column::new("ARGUMENTS"),
-    ]
+    ]);
+    columns
 }
 
-fn row(screen: &Screen, log: &Log, dates: &Dates, call: &Call, session: String) -> Vec<Cell> {
-    vec![
+fn row(
+    screen: &Screen,
+    dates: &Dates,
+    call: &Call,
+    (name, session): (String, String),
+) -> Vec<Cell> {
+    let mut row = vec![
         Cell::styled(dates.show(call.started_at), DIM),
-        Cell::styled(log.shorten(call.id), ID),
-        Cell::new(session),
+        Cell::styled(name, ID),
+    ];
+    if !screen.narrower_than(ROOMY) {
+        row.push(Cell::new(session));
+    }
+    row.extend([
         Cell::new(visible(&call.tool)),
         Cell::styled(
             words::outcome(call.outcome),
@@ -127,7 +149,8 @@ fn row(screen: &Screen, log: &Log, dates: &Dates, call: &Call, session: String) 
         ),
         Cell::new(call.duration_us.map_or_else(|| "-".to_owned(), clock::span)),
         Cell::new(asked(screen, call)),
-    ]
+    ]);
+    row
 }
 
 /// What was asked, and what was said when it went wrong; flags first, since they are rare and the rest is long.

@@ -1,6 +1,7 @@
 //! The call log as the commands see it: opened for reading, ids and principals completed, every refusal in words that
 //! say what to do next.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -25,26 +26,17 @@ impl Log {
         })
     }
 
-    /// What an id given to `show` means. Calls and their session are minted within seconds of one another and share their
-    /// first digits: a beginning that only one session and calls of it have means the session.
+    /// What an id given to `show` means. A session and its first calls are minted within seconds and share their first
+    /// digits: a beginning that one session has among others means the session.
     pub(crate) fn resolve(&self, prefix: &str) -> anyhow::Result<Resolved> {
         let candidates = match self.reader.resolve(prefix) {
             Err(StoreError::AmbiguousId { candidates, .. }) => candidates,
             other => return other.map_err(|error| advise(&self.dir, error)),
         };
-        let mut session = None;
-        for id in &candidates {
-            let of = match self.reader.call(*id)? {
-                Some(call) => call.session.id,
-                None => *id,
-            };
-            if *session.get_or_insert(of) != of {
-                return Err(self.ambiguous(prefix, &candidates));
-            }
-        }
-        match session.filter(|id| candidates.contains(id)) {
-            Some(id) => Ok(Resolved::Session(id)),
-            None => Err(self.ambiguous(prefix, &candidates)),
+        let mut sessions = candidates.iter().filter(|id| self.is_session(**id));
+        match (sessions.next(), sessions.next()) {
+            (Some(one), None) => Ok(Resolved::Session(*one)),
+            _ => Err(self.ambiguous(prefix, &candidates)),
         }
     }
 
@@ -57,7 +49,7 @@ impl Log {
                     .reader
                     .call(id)?
                     .context("the call was removed just now")?;
-                let session = ids::prefix(call.session.id, ids::SHORTEST);
+                let session = self.short_session(call.session.id);
                 Err(Advice::new(
                     format!("{prefix} is a call, not a session"),
                     format!("its session is {session}"),
@@ -106,22 +98,54 @@ impl Log {
         }
     }
 
-    /// The shortest beginning of an id that `show` understands.
-    pub(crate) fn shorten(&self, id: Uuid) -> String {
-        let mut digits = ids::SHORTEST;
-        while digits < ids::DIGITS {
-            match self.reader.resolve(&ids::prefix(id, digits)) {
-                Err(StoreError::AmbiguousId { candidates, .. }) => {
-                    let common = candidates
-                        .into_iter()
-                        .filter(|other| *other != id)
-                        .map(|other| ids::common(id, other));
-                    digits = (common.max().unwrap_or(digits) + 1).max(digits + 1);
-                }
-                _ => break,
+    /// The shortest beginnings of calls' ids that `show` understands, in their order.
+    pub(crate) fn short_calls(&self, ids: &[Uuid]) -> Vec<String> {
+        ids::apart(ids)
+            .into_iter()
+            .zip(ids)
+            .map(|(digits, id)| self.lengthen(*id, digits, &|_| true))
+            .collect()
+    }
+
+    /// The shortest beginning of a session's id that `show` and `--session` understand.
+    pub(crate) fn short_session(&self, id: Uuid) -> String {
+        self.lengthen(id, ids::SHORTEST, &|other| self.is_session(other))
+    }
+
+    /// [`Log::short_session`] for many, in their order.
+    pub(crate) fn short_sessions(&self, ids: &[Uuid]) -> Vec<String> {
+        let mut known = HashMap::new();
+        let mut short = |(digits, id): (usize, &Uuid)| -> String {
+            let short = known
+                .entry(*id)
+                .or_insert_with(|| self.lengthen(*id, digits, &|other| self.is_session(other)));
+            short.clone()
+        };
+        ids::apart(ids)
+            .into_iter()
+            .zip(ids)
+            .map(&mut short)
+            .collect()
+    }
+
+    /// The beginning of `id`, of so many digits or as many more as it takes to tell it from its rivals.
+    fn lengthen(&self, id: Uuid, mut digits: usize, is_rival: &dyn Fn(Uuid) -> bool) -> String {
+        while let Err(StoreError::AmbiguousId { candidates, .. }) =
+            self.reader.resolve(&ids::prefix(id, digits))
+        {
+            let rivals = candidates
+                .into_iter()
+                .filter(|other| *other != id && is_rival(*other));
+            match rivals.map(|other| ids::common(id, other)).max() {
+                Some(common) => digits = common.max(digits) + 1,
+                None => break,
             }
         }
         ids::prefix(id, digits)
+    }
+
+    fn is_session(&self, id: Uuid) -> bool {
+        matches!(self.reader.session(id), Ok(Some(_)))
     }
 
     fn sessions_beginning_with(&self, prefix: &str) -> anyhow::Result<Vec<Uuid>> {
@@ -135,12 +159,24 @@ impl Log {
 
     /// Says what the candidates are, so that one can be chosen.
     fn ambiguous(&self, prefix: &str, candidates: &[Uuid]) -> anyhow::Error {
-        let lines = candidates.iter().map(|id| {
-            // An id whose record cannot be read is listed all the same.
-            let about = self.describe(*id).unwrap_or_default();
-            format!("\n  {}  {about}", self.shorten(*id))
-        });
-        let list: String = lines.collect();
+        /// Enough to see what is meant; more would scroll the error away.
+        const MOST: usize = 20;
+        let mut candidates = candidates.to_vec();
+        candidates.sort_unstable();
+        let listed = candidates.get(..MOST).unwrap_or(&candidates);
+        let lines = self
+            .short_calls(listed)
+            .into_iter()
+            .zip(listed)
+            .map(|(short, id)| {
+                // An id whose record cannot be read is listed all the same.
+                let about = self.describe(*id).unwrap_or_default();
+                format!("\n  {short}  {about}")
+            });
+        let mut list: String = lines.collect();
+        if candidates.len() > MOST {
+            list += "\n  ...";
+        }
         let message = format!("{prefix} is the beginning of several ids");
         Advice::new(message, format!("give more of it:{list}")).into()
     }

@@ -12,7 +12,7 @@ use crate::text::{padding, truncate, width};
 use crate::words::{DIM, PLAIN};
 
 const GAP: &str = "  ";
-/// What the last column gets at least, before others have to give way.
+/// What the last column gets at least if it needs so much, before others have to give way.
 const LAST: usize = 20;
 /// What a column that gives way keeps.
 const SHRUNK: usize = 8;
@@ -98,8 +98,7 @@ impl Table {
     /// Makes room for these rows.
     pub(crate) fn measure<'a>(&mut self, rows: impl IntoIterator<Item = &'a Vec<Cell>>) {
         for row in rows {
-            let inner = row.len().saturating_sub(1);
-            for (column, cell) in self.columns.iter_mut().zip(row).take(inner) {
+            for (column, cell) in self.columns.iter_mut().zip(row) {
                 column.width = column.width.max(width(&cell.text));
             }
         }
@@ -168,7 +167,14 @@ impl Table {
             // Nothing is cut, but one long text must not push a thousand lines apart.
             return widths.into_iter().map(|width| width.min(WIDEST)).collect();
         };
-        let room = cells.saturating_sub(LAST + inner * GAP.len());
+        for width in &mut widths {
+            *width = cells.min(*width);
+        }
+        let last = self
+            .columns
+            .last()
+            .map_or(0, |column| column.width.min(LAST));
+        let room = cells.saturating_sub(last + inner * GAP.len());
         loop {
             let over = widths.iter().sum::<usize>().saturating_sub(room);
             let widest = widths

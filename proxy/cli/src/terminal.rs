@@ -5,6 +5,8 @@ use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
 use anstream::AutoStream;
 use terminal_size::{Width, terminal_size_of};
 
+use crate::text::visible;
+
 /// stdout of a command that writes for people: colours only where they are wanted.
 pub(crate) struct Screen {
     out: BufWriter<AutoStream<StdoutLock<'static>>>,
@@ -24,6 +26,17 @@ impl Screen {
             out: BufWriter::new(AutoStream::auto(stdout.lock())),
             width,
         }
+    }
+
+    /// A principal: enough of it for a reader to tell two apart and for `--principal`, all of it for other programs.
+    pub(crate) fn principal(&self, principal: &str) -> String {
+        let shown = self.width.map_or(usize::MAX, |_| 8);
+        visible(principal).chars().take(shown).collect()
+    }
+
+    /// Whether a person sees fewer cells than these: then something has to give way.
+    pub(crate) fn narrower_than(&self, cells: usize) -> bool {
+        self.width.is_some_and(|width| width < cells)
     }
 
     /// How much of a recorded text is worth preparing for one line, in bytes.

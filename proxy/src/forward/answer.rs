@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 
 use super::{Client, Routed};
 use crate::clock;
-use crate::fault::{Fault, FaultKind};
-use crate::headers;
+use crate::fault::{Fault, FaultKind, Party};
+use crate::headers::{self, Named};
 use crate::tap::{BodyEnd, HeaderText, ResponseHead};
 use crate::tee::{Answer, Commit, Gate, HeldBody, RequestTee, ResponseTee, Upstreamed};
 
@@ -44,17 +44,21 @@ pub(super) async fn pass(
             lease.detach();
         }
     }
-    let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
-    headers::remove_hop_by_hop(&mut parts.headers);
-    if chunked {
-        // RFC 9112 6.3: a length beside chunked must not go on.
-        parts.headers.remove(CONTENT_LENGTH);
+    let named = Named::of(&parts.headers);
+    if named.hop_by_hop {
+        headers::remove_hop_by_hop(&mut parts.headers);
     }
-    if routed.version >= Version::HTTP_2 {
-        parts.headers.remove(TRANSFER_ENCODING);
+    if named.transfer_encoding {
+        if named.content_length {
+            // RFC 9112 6.3: a length beside chunked must not go on.
+            parts.headers.remove(CONTENT_LENGTH);
+        }
+        if routed.version >= Version::HTTP_2 {
+            parts.headers.remove(TRANSFER_ENCODING);
+        }
     }
     if let Some(id) = routed.request_id
-        && !parts.headers.contains_key(&headers::REQUEST_ID)
+        && !named.request_id
     {
         parts.headers.insert(headers::REQUEST_ID, id);
     }
@@ -142,5 +146,8 @@ pub(super) async fn fail(client: &Client, routed: Routed, fault: Fault) -> Respo
 
 pub(super) fn own(client: &Client, fault: Fault) -> Response<Answer> {
     client.watch.exchange_ended();
+    if fault.kind.party() == Party::Client {
+        client.watch.linger_on_close();
+    }
     fault.answer().map(|text| Answer::Own(Some(text)))
 }

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use super::{Client, Routed};
 use crate::clock::Moment;
 use crate::exchange::Exchange;
-use crate::headers;
+use crate::headers::{self, Named};
 use crate::route::Upstream;
 use crate::tap::{HeaderText, RequestHead};
 use crate::tee::{Gate, RequestTee};
@@ -41,7 +41,12 @@ pub(super) fn prepare(
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .now();
-    let given = parts.headers.get(&headers::REQUEST_ID).cloned();
+    let named = Named::of(&parts.headers);
+    let given = if named.request_id {
+        parts.headers.get(&headers::REQUEST_ID).cloned()
+    } else {
+        None
+    };
     let stamped = match (&given, terms.stamp) {
         (None, Stamp::RequestId) => {
             let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
@@ -55,6 +60,7 @@ pub(super) fn prepare(
     let exchange = Arc::new(Exchange::new(moment.id, tap, drain, head));
     let http1 = upstream.pool(client.worker.index).speaks_http1();
     let waits = http1
+        && named.expect
         && parts.version < Version::HTTP_2
         && expects_continue(&parts.headers)
         && !body.is_end_stream();
@@ -65,14 +71,15 @@ pub(super) fn prepare(
         gate: gate.clone(),
         method: parts.method.clone(),
         version: parts.version,
-        listens: parts
-            .headers
-            .get(&headers::MCP_METHOD)
-            .is_some_and(|method| method == "subscriptions/listen"),
+        listens: named.mcp_method
+            && parts
+                .headers
+                .get(&headers::MCP_METHOD)
+                .is_some_and(|method| method == "subscriptions/listen"),
         hold: terms.hold,
         upstream,
     };
-    change(client, &routed.upstream, &mut parts, stamped);
+    change(client, &routed.upstream, &mut parts, named, stamped);
     let tee = RequestTee::new(
         body,
         exchange,
@@ -116,7 +123,13 @@ fn record(
 }
 
 /// The few changes there are: hop-by-hop fields go, `Host` by its policy, and what the operator asked for is added.
-fn change(client: &Client, upstream: &Upstream, parts: &mut Parts, stamped: Option<HeaderValue>) {
+fn change(
+    client: &Client,
+    upstream: &Upstream,
+    parts: &mut Parts,
+    named: Named,
+    stamped: Option<HeaderValue>,
+) {
     // HTTP/2's `:authority`, or that of the absolute form of HTTP/1.1, whose host counts more than the field's.
     let authority = parts
         .uri
@@ -144,8 +157,10 @@ fn change(client: &Client, upstream: &Upstream, parts: &mut Parts, stamped: Opti
             }
         }
     }
-    let takes_trailers = headers::takes_trailers(&parts.headers);
-    headers::remove_hop_by_hop(&mut parts.headers);
+    let takes_trailers = named.te && headers::takes_trailers(&parts.headers);
+    if named.hop_by_hop {
+        headers::remove_hop_by_hop(&mut parts.headers);
+    }
     if takes_trailers {
         parts
             .headers

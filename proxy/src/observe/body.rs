@@ -1,187 +1,353 @@
-//! One body as the observer reads it: decoded, split into messages, bounded. Knows nothing of what the messages mean.
+//! One body's copy on its way to messages: decoding, events or one text, and the memory it may take.
 
-use std::time::Instant;
+use std::borrow::Cow;
 
+use bytes::Bytes;
 use callbox_wire::coding::ContentDecoder;
-use callbox_wire::collect::{Collected, Collector};
-use callbox_wire::sse;
+use callbox_wire::collect::{Collected, Collector, Overflow};
+use callbox_wire::sse::{Decoder, SseEvent};
 
-/// Expansion of a compressed copy is stopped here, in multiples of what is kept of one message.
-const MAX_EXPANSION: u64 = 64;
+/// Decoded output that its input cannot explain, per allowed message byte; see `ContentDecoder::for_header`.
+const BOMB_FACTOR: u64 = 64;
 
-/// A message's text with what the event around it said.
-#[derive(Debug)]
-pub(super) struct Piece {
-    pub(super) at: Instant,
-    pub(super) text: Collected,
-    /// `event:` field; none for a whole body.
-    pub(super) event: Option<String>,
-    /// It had an `id:` field, so the stream can be resumed.
-    pub(super) resumable: bool,
-    /// It is one of a stream's events.
-    pub(super) streamed: bool,
+/// What a body is by its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// JSON, or nothing that says otherwise.
+    Json,
+    /// Server-sent events.
+    Events,
+    /// Something else: read as text, for the words of an HTTP error.
+    Other,
 }
 
-enum Form {
-    Whole(Collector),
-    Events(sse::Decoder),
-    /// A length and nothing else.
-    Ignored,
-}
-
-impl std::fmt::Debug for Form {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Whole(_) => "Whole",
-            Self::Events(_) => "Events",
-            Self::Ignored => "Ignored",
-        })
+impl Content {
+    /// By the value of `Content-Type`.
+    pub(super) fn of(content_type: Option<&[u8]>) -> Self {
+        let Some(value) = content_type else {
+            return Self::Json;
+        };
+        let media = value.split(|byte| *byte == b';').next().unwrap_or_default();
+        let media = media.trim_ascii();
+        let ends = |tail: &[u8]| {
+            media.len() >= tail.len()
+                && media
+                    .get(media.len() - tail.len()..)
+                    .is_some_and(|end| end.eq_ignore_ascii_case(tail))
+        };
+        if media.eq_ignore_ascii_case(b"text/event-stream") {
+            Self::Events
+        } else if ends(b"/json") || ends(b"+json") {
+            Self::Json
+        } else {
+            Self::Other
+        }
     }
 }
 
-/// A body under way.
+/// Bytes that all bodies under way hold together, and their limit.
+#[derive(Debug)]
+pub(super) struct Budget {
+    used: usize,
+    limit: usize,
+}
+
+impl Budget {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { used: 0, limit }
+    }
+
+    pub(super) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    #[cfg(test)]
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    fn settle(&mut self, held: &mut usize, now: usize) {
+        self.used = (self.used + now).saturating_sub(*held);
+        *held = now;
+    }
+
+    fn spent(&self) -> bool {
+        self.used > self.limit
+    }
+}
+
+/// A whole text, or the beginning of one and what is known of the rest.
+#[derive(Debug, Default)]
+pub(super) enum Text {
+    #[default]
+    None,
+    /// One frame as the tap gave it.
+    Frame(Bytes),
+    Collected(Collected),
+}
+
+impl Text {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::None => &[],
+            Self::Frame(bytes) => bytes,
+            Self::Collected(collected) => &collected.text,
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Frame(bytes) => bytes.len() as u64,
+            Self::Collected(collected) => collected.bytes,
+        }
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.overflow().is_none() && self.bytes().trim_ascii().is_empty()
+    }
+
+    pub(super) fn overflow(&self) -> Option<&Overflow> {
+        match self {
+            Self::Collected(collected) => collected.overflow.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// One direction of an exchange.
 #[derive(Debug)]
 pub(super) struct Body {
-    form: Form,
-    decoder: Option<ContentDecoder>,
+    decoder: Option<Box<ContentDecoder>>,
+    sink: Sink,
+    cap: usize,
+    held: usize,
+    /// Why nothing more can be read of it.
+    pub(super) undecoded: Option<String>,
+    /// The tap dropped part of it.
+    pub(super) lost: bool,
     /// Bytes as on the wire.
     pub(super) bytes: u64,
-    /// Why it cannot be read (any further).
-    pub(super) undecoded: Option<String>,
-    /// Chunks of it were dropped.
-    pub(super) lost: bool,
-    /// An event was cut by the end of the stream.
-    pub(super) incomplete_event: bool,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Nothing,
+    Frame(Bytes),
+    Text(Box<Collector>),
+    Events(Box<Decoder>),
 }
 
 impl Body {
-    pub(super) fn new(content_type: Option<&str>, encoding: Option<&str>, cap: usize) -> Self {
-        let media_type = content_type
-            .unwrap_or_default()
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim();
-        let form = if media_type.eq_ignore_ascii_case("text/event-stream") {
-            Form::Events(sse::Decoder::new(cap))
-        } else {
-            Form::Whole(Collector::new(cap))
-        };
+    pub(super) fn new(content: Content, coding: Option<Cow<'_, str>>, cap: usize) -> Self {
         let mut body = Self {
-            form,
             decoder: None,
-            bytes: 0,
+            sink: match content {
+                Content::Events => Sink::Events(Box::new(Decoder::new(cap))),
+                Content::Json | Content::Other => Sink::Nothing,
+            },
+            cap,
+            held: 0,
             undecoded: None,
             lost: false,
-            incomplete_event: false,
+            bytes: 0,
         };
-        if encoding.is_some() {
-            match ContentDecoder::for_header(encoding, (cap as u64).saturating_mul(MAX_EXPANSION)) {
+        if let Some(coding) = coding {
+            match ContentDecoder::for_header(Some(&coding), (cap as u64).saturating_mul(BOMB_FACTOR)) {
                 Ok(decoder) if decoder.is_identity() => {}
-                Ok(decoder) => body.decoder = Some(decoder),
-                Err(unknown) => body.give_up(unknown.to_string()),
+                Ok(decoder) => body.decoder = Some(Box::new(decoder)),
+                Err(error) => body.undecoded = Some(error.to_string()),
             }
         }
         body
     }
 
-    pub(super) fn is_stream(&self) -> bool {
-        matches!(self.form, Form::Events(_))
-    }
-
-    fn give_up(&mut self, why: String) {
-        self.undecoded = Some(why);
-        self.form = Form::Ignored;
-        self.decoder = None;
-    }
-
-    /// Takes a chunk; complete events go to `pieces`.
-    pub(super) fn push(&mut self, at: Instant, chunk: &[u8], pieces: &mut Vec<Piece>) {
-        self.bytes += chunk.len() as u64;
-        let Self { form, decoder, .. } = self;
-        let failed = match decoder {
-            None => {
-                take(form, at, chunk, pieces);
-                None
-            }
-            Some(decoder) => decoder
-                .push(chunk, &mut |plain| take(form, at, plain, pieces))
-                .err(),
-        };
-        if let Some(error) = failed {
-            self.give_up(error.to_string());
+    /// Takes the next frame; whole events go to `events`.
+    pub(super) fn push(&mut self, frame: Bytes, budget: &mut Budget, events: &mut Vec<SseEvent>) {
+        self.bytes += frame.len() as u64;
+        if self.undecoded.is_some() || (self.lost && !matches!(self.sink, Sink::Events(_))) {
+            return;
         }
-    }
-
-    /// The body ended; what was collected goes to `pieces`.
-    pub(super) fn finish(&mut self, at: Instant, complete: bool, pieces: &mut Vec<Piece>) {
-        let Self { form, decoder, .. } = self;
-        if let Some(decoder) = decoder
-            && complete
-            && let Err(error) = decoder.finish(&mut |plain| take(form, at, plain, pieces))
-        {
-            self.give_up(error.to_string());
-        }
-        match &mut self.form {
-            Form::Whole(collector) => {
-                if collector.bytes() > 0 {
-                    pieces.push(whole(at, collector.finish()));
+        match &mut self.decoder {
+            None => self.sink.take(frame, self.cap, events),
+            Some(decoder) => {
+                let (sink, cap) = (&mut self.sink, self.cap);
+                let decoded = decoder.push(&frame, &mut |bytes| {
+                    sink.take(Bytes::copy_from_slice(bytes), cap, events);
+                });
+                if let Err(error) = decoded {
+                    self.undecoded = Some(error.to_string());
                 }
             }
-            Form::Events(decoder) => self.incomplete_event = decoder.finish().is_some(),
-            Form::Ignored => {}
         }
-        self.form = Form::Ignored;
+        budget.settle(&mut self.held, self.sink.held());
+        if budget.spent() {
+            self.sink.keep_no_more();
+        }
     }
 
-    /// A whole body that is a complete JSON text already, before its end was seen: for `before-response`.
-    pub(super) fn conclude_early(&mut self, at: Instant) -> Option<Piece> {
-        let Form::Whole(collector) = &mut self.form else {
-            return None;
-        };
-        if collector.bytes() == 0 {
-            return None;
+    /// Frames were dropped here.
+    pub(super) fn lose(&mut self, budget: &mut Budget) {
+        self.lost = true;
+        if self.decoder.is_some() {
+            self.undecoded
+                .get_or_insert_with(|| "frames of it were dropped".to_owned());
         }
-        let text = collector.finish();
-        if text.overflow.is_none()
-            && serde_json::from_slice::<serde::de::IgnoredAny>(&text.text).is_ok()
+        match &mut self.sink {
+            // What is begun cannot be finished; the next whole event can be read again.
+            Sink::Events(decoder) => drop(decoder.finish()),
+            sink => *sink = Sink::Nothing,
+        }
+        budget.settle(&mut self.held, self.sink.held());
+    }
+
+    /// Ends the body: its text, and the bytes of an event that was begun and not finished.
+    pub(super) fn finish(&mut self, whole: bool, budget: &mut Budget, events: &mut Vec<SseEvent>) -> (Text, Option<u64>) {
+        if let Some(mut decoder) = self.decoder.take()
+            && self.undecoded.is_none()
         {
-            self.form = Form::Ignored;
-            return Some(whole(at, text));
-        }
-        if text.overflow.is_none() {
-            collector.push(&text.text);
-        } else {
-            // Over the cap: its record is made now; what still comes is only counted.
-            self.form = Form::Ignored;
-            return Some(whole(at, text));
-        }
-        None
-    }
-}
-
-fn whole(at: Instant, text: Collected) -> Piece {
-    Piece {
-        at,
-        text,
-        event: None,
-        resumable: false,
-        streamed: false,
-    }
-}
-
-fn take(form: &mut Form, at: Instant, plain: &[u8], pieces: &mut Vec<Piece>) {
-    match form {
-        Form::Whole(collector) => collector.push(plain),
-        Form::Events(decoder) => decoder.push(plain, &mut |event| {
-            pieces.push(Piece {
-                at,
-                text: event.data,
-                event: event.event,
-                resumable: event.id.is_some(),
-                streamed: true,
+            let (sink, cap) = (&mut self.sink, self.cap);
+            let finished = decoder.finish(&mut |bytes| {
+                sink.take(Bytes::copy_from_slice(bytes), cap, events);
             });
-        }),
-        Form::Ignored => {}
+            // A body that was cut off ends too early in its coding as well, which is not worth another word.
+            if let (Err(error), true) = (finished, whole) {
+                self.undecoded = Some(error.to_string());
+            }
+        }
+        let (text, begun) = match std::mem::replace(&mut self.sink, Sink::Nothing) {
+            Sink::Nothing => (Text::None, None),
+            Sink::Frame(frame) => (Text::Frame(frame), None),
+            Sink::Text(mut collector) => (Text::Collected(collector.finish()), None),
+            Sink::Events(mut decoder) => (Text::None, decoder.finish()),
+        };
+        budget.settle(&mut self.held, 0);
+        (text, begun)
+    }
+}
+
+impl Sink {
+    fn take(&mut self, frame: Bytes, cap: usize, events: &mut Vec<SseEvent>) {
+        if frame.is_empty() {
+            return;
+        }
+        let mut collector = match self {
+            Self::Events(decoder) => return decoder.push(&frame, &mut |event| events.push(event)),
+            Self::Text(collector) => return collector.push(&frame),
+            // Nearly all messages are one frame: it is kept as it is.
+            Self::Nothing if frame.len() <= cap => {
+                *self = Self::Frame(frame);
+                return;
+            }
+            Self::Nothing => Collector::new(cap),
+            Self::Frame(first) => {
+                let mut collector = Collector::new(cap);
+                collector.push(first);
+                collector
+            }
+        };
+        collector.push(&frame);
+        *self = Self::Text(Box::new(collector));
+    }
+
+    fn held(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Frame(frame) => frame.len(),
+            Self::Text(collector) => collector.held(),
+            Self::Events(decoder) => decoder.held(),
+        }
+    }
+
+    fn keep_no_more(&mut self) {
+        match self {
+            Self::Nothing | Self::Frame(_) => {}
+            Self::Text(collector) => collector.keep_no_more(),
+            Self::Events(decoder) => decoder.keep_no_more(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &mut Body, frames: &[&'static [u8]], budget: &mut Budget) -> (Text, Vec<SseEvent>) {
+        let mut events = Vec::new();
+        for frame in frames {
+            body.push(Bytes::from_static(frame), budget, &mut events);
+        }
+        let (text, _) = body.finish(true, budget, &mut events);
+        (text, events)
+    }
+
+    #[test]
+    fn media_types() {
+        for (value, content) in [
+            ("application/json; charset=utf-8", Content::Json),
+            ("APPLICATION/problem+JSON", Content::Json),
+            ("text/event-stream;charset=utf-8", Content::Events),
+            ("text/html", Content::Other),
+            ("", Content::Other),
+        ] {
+            assert_eq!(Content::of(Some(value.as_bytes())), content, "{value}");
+        }
+        assert_eq!(Content::of(None), Content::Json);
+    }
+
+    #[test]
+    fn one_frame_or_many_make_one_text() {
+        let mut budget = Budget::new(1 << 20);
+        let mut body = Body::new(Content::Json, None, 100);
+        let (text, _) = read(&mut body, &[b"{\"id\"", b":1}"], &mut budget);
+        assert_eq!(text.bytes(), b"{\"id\":1}");
+        let mut body = Body::new(Content::Json, None, 4);
+        let (text, _) = read(&mut body, &[b"{\"id\":1}"], &mut budget);
+        assert_eq!((text.bytes(), text.len()), (&b"{\"id"[..], 8));
+        assert!(text.overflow().is_some());
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn over_the_budget_no_more_is_kept() {
+        let mut budget = Budget::new(10);
+        let mut one = Body::new(Content::Json, None, 100);
+        let mut events = Vec::new();
+        one.push(Bytes::from_static(b"{\"a\":1,"), &mut budget, &mut events);
+        one.push(Bytes::from_static(b"\"b\":2,"), &mut budget, &mut events);
+        assert_eq!(budget.used(), 13, "over by no more than one frame");
+        one.push(Bytes::from_static(b"\"c\":3}"), &mut budget, &mut events);
+        assert_eq!(budget.used(), 13);
+        let (text, _) = one.finish(true, &mut budget, &mut events);
+        assert_eq!((text.bytes().len(), text.len()), (13, 19));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn after_a_gap_events_are_read_again_and_text_is_not() {
+        let mut budget = Budget::new(1 << 20);
+        let mut events = Vec::new();
+        let mut body = Body::new(Content::Events, None, 100);
+        body.push(Bytes::from_static(b"data: {\"a"), &mut budget, &mut events);
+        body.lose(&mut budget);
+        body.push(Bytes::from_static(b"\":1}\n\ndata: 2\n\n"), &mut budget, &mut events);
+        assert_eq!(events.len(), 1);
+        let mut body = Body::new(Content::Json, None, 100);
+        body.push(Bytes::from_static(b"{\"a"), &mut budget, &mut events);
+        body.lose(&mut budget);
+        body.push(Bytes::from_static(b"\":1}"), &mut budget, &mut events);
+        let (text, _) = body.finish(true, &mut budget, &mut events);
+        assert!(text.is_blank());
+        assert_eq!(body.bytes, 7);
+    }
+
+    #[test]
+    fn an_unknown_coding_is_said() {
+        let mut budget = Budget::new(1 << 20);
+        let mut body = Body::new(Content::Json, Some("sdch".into()), 100);
+        let (text, _) = read(&mut body, &[b"xyz"], &mut budget);
+        assert!(text.is_blank());
+        assert!(body.undecoded.is_some_and(|why| why.contains("sdch")));
+        assert_eq!(body.bytes, 3);
     }
 }

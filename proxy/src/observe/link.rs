@@ -1,283 +1,222 @@
-//! Which session an exchange belongs to, and how that is known.
+//! What ties exchanges of one call together beyond its id: request states, equal questions, task ids, retries.
+//!
+//! Everything is kept as keyed digests. A digest covers upstream and principal, so that nobody's call is ever joined to
+//! somebody else's.
 
-use std::sync::Arc;
+use callbox_store::SessionSource;
+use callbox_wire::mcp::each_member;
+use callbox_wire::redact::Redactor;
+use serde_json::value::RawValue;
 
-use callbox_store::{Client, Session, SessionSource};
-use callbox_wire::mcp::{ClientInfo, Meta, trace};
-use uuid::Uuid;
+use super::bounded::{Bounded, DigestMap, Key};
+use super::calls::RequestNo;
+use super::sessions::Seat;
 
-use super::Observer;
-use super::exchange::Exchange;
-use super::head;
-use super::sessions::{Active, Key};
+/// Failed calls that a retry is told by.
+const MAX_FAILED: usize = 4096;
+/// Seconds after which a like call is no retry any more.
+const RETRY_WITHIN: u32 = 60;
 
-/// What a message says about where it belongs.
-#[derive(Debug, Default)]
-pub(super) struct Hints<'a> {
-    pub(super) meta: Option<&'a Meta<'a>>,
-    pub(super) version: Option<&'a str>,
-    pub(super) modern: bool,
-    pub(super) task: Option<&'a str>,
-    pub(super) request_state: Option<&'a str>,
+/// What an interim result asked for, as a further leg will show it.
+#[derive(Debug)]
+pub(super) struct Asks {
+    /// Digest of its `requestState`.
+    state: Option<Key>,
+    /// Digest of tool, arguments and the names of what was asked.
+    question: Key,
+    /// Names of the inputs that are elicitations.
+    pub(super) elicits: Vec<Box<str>>,
 }
 
-impl Observer {
-    /// The session of an exchange; made when it is new.
-    pub(super) fn session(&mut self, exchange: &mut Exchange, hints: &Hints<'_>) -> Key {
-        if let Some(key) = exchange.session {
-            return key;
+/// The call that a further leg belongs to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Linked {
+    /// None that is known.
+    No,
+    One {
+        no: RequestNo,
+        /// Not told by `requestState` alone.
+        weak: bool,
+    },
+    Several(Vec<RequestNo>),
+}
+
+/// Links by digest.
+#[derive(Debug)]
+pub(super) struct Links {
+    states: DigestMap<Key, Vec<RequestNo>>,
+    questions: DigestMap<Key, Vec<RequestNo>>,
+    tasks: DigestMap<Key, RequestNo>,
+    failed: Bounded<()>,
+}
+
+/// Upstream and principal, for digests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope<'a> {
+    pub(super) upstream: &'a str,
+    pub(super) principal: Option<Key>,
+}
+
+impl Scope<'_> {
+    /// Digest of parts within this scope.
+    pub(super) fn digest(&self, redactor: &Redactor, domain: &str, parts: &[&[u8]]) -> Key {
+        let size = parts.iter().map(|part| part.len() + 8).sum::<usize>() + self.upstream.len() + 32;
+        let mut value = Vec::with_capacity(size);
+        value.extend_from_slice(&self.principal.unwrap_or_default());
+        for part in std::iter::once(&self.upstream.as_bytes()).chain(parts) {
+            // Lengths, so that parts cannot run into each other.
+            value.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            value.extend_from_slice(part);
         }
-        let (key, source) = self.key(exchange, hints);
-        let client = hints
-            .meta
-            .and_then(|meta| meta.client_info)
-            .and_then(client);
-        self.join(exchange, key, source, client, hints.version);
-        key
+        redactor.digest(domain, &value)
     }
 
-    fn key(&self, exchange: &Exchange, hints: &Hints<'_>) -> (Key, SessionSource) {
-        let headers = &exchange.request.headers;
-        if !hints.modern {
-            if let Some(session) = head::value(headers, "mcp-session-id") {
-                return (
-                    self.digest(exchange, "session", session),
-                    SessionSource::Protocol,
-                );
-            }
-            if let Some(key) = self.endpoints.get(&exchange.request.target) {
-                return (*key, SessionSource::Protocol);
-            }
-        }
-        let baggage = hints
-            .meta
-            .and_then(|meta| meta.baggage.as_deref())
-            .or_else(|| head::value(headers, "baggage"));
-        for name in &self.rules.conversation {
-            let stated = hints
-                .meta
-                .and_then(|meta| meta.named(name))
-                .or_else(|| baggage.and_then(|baggage| trace::baggage_member(baggage, name)));
-            if let Some(stated) = stated {
-                return (
-                    self.digest(exchange, "conversation", &stated),
-                    SessionSource::Conversation,
-                );
-            }
-        }
-        if let Some(task) = hints.task
-            && let Some(key) = self.chains.get(&self.digest(exchange, "task", task))
-        {
-            return (*key, SessionSource::Task);
-        }
-        if let Some(state) = hints.request_state
-            && let Some(key) = self.chains.get(&self.digest(exchange, "state", state))
-        {
-            return (*key, SessionSource::RequestState);
-        }
-        let parent = hints
-            .meta
-            .and_then(|meta| meta.traceparent.as_deref())
-            .or_else(|| head::value(headers, "traceparent"))
-            .and_then(trace::TraceParent::parse);
-        if hints.modern
-            && let Some(parent) = parent
-        {
-            return (
-                self.digest(exchange, "trace", parent.trace),
-                SessionSource::Trace,
-            );
-        }
-        let client = hints
-            .meta
-            .and_then(|meta| meta.client_info)
-            .and_then(ClientInfo::of);
-        let name = client.map(|client| client.name).unwrap_or_default();
-        let peer = if exchange.identity.principal.is_some() {
-            String::new()
+    /// Digest of a task id: within its session where the protocol has one, else within the principal.
+    pub(super) fn task(&self, redactor: &Redactor, seat: &Seat, task: &str) -> Key {
+        if seat.session.source == SessionSource::Protocol {
+            let scope = Scope { principal: None, ..*self };
+            scope.digest(redactor, "task", &[&seat.key, task.as_bytes()])
         } else {
-            exchange.request.peer.ip().to_string()
-        };
-        (
-            self.digest(exchange, "inferred", &format!("{name}\0{peer}")),
-            SessionSource::Inferred,
-        )
-    }
-
-    /// Digest of something that means a session only for this upstream and principal: ids of others never meet.
-    pub(super) fn digest(&self, exchange: &Exchange, kind: &str, value: &str) -> Key {
-        let principal = exchange.identity.principal.as_deref().unwrap_or_default();
-        let text = format!("{}\0{principal}\0{value}", exchange.request.upstream);
-        self.rules.redactor.digest(kind, text.as_bytes())
-    }
-
-    /// Puts an exchange into a session, which is made or found in the log when it is not in memory.
-    pub(super) fn join(
-        &mut self,
-        exchange: &mut Exchange,
-        key: Key,
-        source: SessionSource,
-        client: Option<Client>,
-        version: Option<&str>,
-    ) {
-        exchange.session = Some(key);
-        let now = exchange.request.at;
-        if let Some(active) = self.sessions.get(&key) {
-            active.seen = active.seen.max(now);
-            let learned = (client.is_some() && active.session.client.is_none())
-                || (version.is_some() && active.session.protocol_version.is_none());
-            if learned {
-                let mut session = (*active.session).clone();
-                session.client = session.client.or(client);
-                session.protocol_version = session.protocol_version.or(version.map(str::to_owned));
-                active.session = Arc::new(session);
-            }
-            return;
+            self.digest(redactor, "task", &[task.as_bytes()])
         }
-        // Only ids that outlive a restart are worth a look into the log.
-        let kept = matches!(
-            source,
-            SessionSource::Protocol | SessionSource::Conversation
-        );
-        let (session, calls) = kept
-            .then(|| (self.find)(&key))
-            .flatten()
-            .unwrap_or_else(|| {
-                let session = Session {
-                    id: self.next_id(exchange.request.at_wall),
-                    source,
-                    key,
-                    upstream: exchange.request.upstream.to_string(),
-                    principal: exchange.identity.principal.clone(),
-                    tenant: exchange.identity.tenant.clone(),
-                    asserted: exchange.identity.asserted,
-                    client,
-                    protocol_version: version.map(str::to_owned),
-                    started_at: exchange.request.at_wall,
-                };
-                (session, 0)
+    }
+
+    /// Digest of what a call asks, to know it again.
+    pub(super) fn retry(&self, redactor: &Redactor, seat: &Seat, tool: &str, arguments: u64) -> Key {
+        // A client without a credential is known by its session only.
+        let session: &[u8] = if self.principal.is_some() { &[] } else { &seat.key };
+        self.digest(redactor, "retry", &[session, tool.as_bytes(), &arguments.to_le_bytes()])
+    }
+
+    /// What an interim result asks.
+    pub(super) fn asks(
+        &self,
+        redactor: &Redactor,
+        state: Option<&str>,
+        tool: &str,
+        arguments: u64,
+        inputs: Option<&RawValue>,
+    ) -> Asks {
+        let (mut names, mut elicits) = (Vec::new(), Vec::new());
+        if let Some(inputs) = inputs {
+            each_member(inputs.get(), |name, request| {
+                names.push(name.to_owned());
+                each_member(request.get(), |member, value| {
+                    if member == "method" && value.get() == r#""elicitation/create""# {
+                        elicits.push(name.into());
+                    }
+                });
             });
-        let active = Active {
-            session: Arc::new(session),
-            calls,
-            seen: now,
-            catalogue: None,
-            more: None,
-        };
-        for gone in self.sessions.insert(key, active) {
-            self.give_up(gone);
+        }
+        names.sort_unstable();
+        let arguments = arguments.to_le_bytes();
+        let mut parts: Vec<&[u8]> = vec![tool.as_bytes(), &arguments];
+        parts.extend(names.iter().map(String::as_bytes));
+        Asks {
+            state: state.map(|state| self.digest(redactor, "request-state", &[state.as_bytes()])),
+            question: self.digest(redactor, "question", &parts),
+            elicits,
+        }
+    }
+}
+
+impl Links {
+    pub(super) fn new() -> Self {
+        Self {
+            states: DigestMap::default(),
+            questions: DigestMap::default(),
+            tasks: DigestMap::default(),
+            failed: Bounded::new(MAX_FAILED),
         }
     }
 
-    pub(super) fn next_id(&mut self, wall: i64) -> Uuid {
-        self.ids.next(wall)
+    /// An interim result was given: the call waits for a further leg.
+    pub(super) fn wait(&mut self, asks: &Asks, no: RequestNo) {
+        let (index, key) = self.place(asks);
+        index.entry(key).or_default().push(no);
     }
 
-    /// The answer to `initialize` told which session this is.
-    pub(super) fn settle_session(&mut self, exchange: &mut Exchange) {
-        if exchange.introduced.is_none() || exchange.session.is_some() {
-            return;
-        }
-        let Some(response) = &exchange.response else {
-            return;
-        };
-        // A server may mint an id on any answer; only that of a successful initialize counts.
-        let minted = response
-            .status
-            .is_success()
-            .then(|| head::value(&response.headers, "mcp-session-id"))
-            .flatten();
-        let endpoint = self.endpoints.get(&exchange.request.target).copied();
-        let client = exchange
-            .introduced
-            .as_ref()
-            .and_then(|introduced| introduced.client.clone());
-        let (key, source) = match (minted, endpoint) {
-            (Some(minted), _) => (
-                self.digest(exchange, "session", minted),
-                SessionSource::Protocol,
-            ),
-            (None, Some(key)) => (key, SessionSource::Protocol),
-            (None, None) => {
-                let name = client
-                    .as_ref()
-                    .map(|client| client.name.clone())
-                    .unwrap_or_default();
-                let peer = if exchange.identity.principal.is_some() {
-                    String::new()
-                } else {
-                    exchange.request.peer.ip().to_string()
-                };
-                (
-                    self.digest(exchange, "inferred", &format!("{name}\0{peer}")),
-                    SessionSource::Inferred,
-                )
+    /// The call waits no more.
+    pub(super) fn stop(&mut self, asks: &Asks, no: RequestNo) {
+        let (index, key) = self.place(asks);
+        if let Some(waiting) = index.get_mut(&key) {
+            waiting.retain(|other| *other != no);
+            if waiting.is_empty() {
+                index.remove(&key);
             }
+        }
+    }
+
+    /// With a state the state must be equal; only without one does the question count.
+    fn place(&mut self, asks: &Asks) -> (&mut DigestMap<Key, Vec<RequestNo>>, Key) {
+        match asks.state {
+            Some(state) => (&mut self.states, state),
+            None => (&mut self.questions, asks.question),
+        }
+    }
+
+    /// The call that a leg which answers `leg` belongs to; `same_question` tells whether a waiting call asked just that.
+    pub(super) fn find(&mut self, leg: &Asks, same_question: impl Fn(RequestNo, &Key) -> bool) -> Linked {
+        let by_state = leg.state.is_some();
+        let (index, key) = self.place(leg);
+        let Some(waiting) = index.get(&key) else {
+            return Linked::No;
         };
-        self.join(exchange, key, source, client, None);
+        if let [no] = waiting.as_slice() {
+            return Linked::One { no: *no, weak: !by_state };
+        }
+        let alike: Vec<RequestNo> =
+            waiting.iter().copied().filter(|no| same_question(*no, &leg.question)).collect();
+        match alike.as_slice() {
+            [no] => Linked::One { no: *no, weak: true },
+            [] => Linked::Several(waiting.clone()),
+            _ => Linked::Several(alike),
+        }
     }
 
-    /// A stream announced where its client is to post (2024-11-05): both are one session.
-    pub(super) fn announce(&mut self, exchange: &mut Exchange, uri: &str) {
-        let target = resolve(&exchange.request.target, uri);
-        let key = self.digest(exchange, "endpoint", &target);
-        self.endpoints.insert(target.clone(), key);
-        exchange.endpoint = Some(target);
-        self.join(exchange, key, SessionSource::Protocol, None, None);
+    pub(super) fn begin_task(&mut self, task: Key, no: RequestNo) {
+        self.tasks.insert(task, no);
     }
 
-    /// A list applies to the session, and to others of the same principal that never list.
-    pub(super) fn catalogue_of(&self, exchange: &Exchange, active: &Active) -> Option<Arc<str>> {
-        active.catalogue.clone().or_else(|| {
-            let place = (
-                Arc::clone(&exchange.request.upstream),
-                exchange.identity.principal.clone(),
-            );
-            self.catalogues.get(&place).cloned()
-        })
+    pub(super) fn task(&self, task: &Key) -> Option<RequestNo> {
+        self.tasks.get(task).copied()
+    }
+
+    pub(super) fn end_task(&mut self, task: &Key, no: RequestNo) {
+        if self.task(task) == Some(no) {
+            self.tasks.remove(task);
+        }
+    }
+
+    /// A call got no answer; the same question soon after is a retry.
+    pub(super) fn failed(&mut self, call: Key, now: u32) {
+        self.failed.insert(call, (), now);
+    }
+
+    /// Whether there is anything to retry at all.
+    pub(super) fn any_failed(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
+    /// Whether this repeats a call that failed lately. Asked once per repetition.
+    pub(super) fn is_retry(&mut self, call: &Key, now: u32) -> bool {
+        let lately = self.failed.used(call).is_some_and(|used| used + RETRY_WITHIN >= now);
+        self.failed.remove(call);
+        lately
+    }
+
+    /// Failures that are too old for a retry are forgotten.
+    pub(super) fn expire(&mut self, now: u32) {
+        while let Some(old) = self.failed.oldest_before(now.saturating_sub(RETRY_WITHIN)) {
+            self.failed.remove(&old);
+        }
+        self.failed.shrink();
     }
 }
 
-pub(super) fn client(raw: &serde_json::value::RawValue) -> Option<Client> {
-    ClientInfo::of(raw).map(|info| Client {
-        name: info.name,
-        version: info.version,
-    })
-}
-
-/// Path and query of an announced URI, as the client will send it.
-fn resolve(base: &str, uri: &str) -> String {
-    let uri = uri.trim();
-    if let Some((_, rest)) = uri.split_once("://") {
-        return rest
-            .find('/')
-            .and_then(|slash| rest.get(slash..))
-            .unwrap_or("/")
-            .to_owned();
-    }
-    if uri.starts_with('/') {
-        return uri.to_owned();
-    }
-    let path = base.split('?').next().unwrap_or_default();
-    let folder = path
-        .rfind('/')
-        .and_then(|slash| path.get(..=slash))
-        .unwrap_or("/");
-    format!("{folder}{uri}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn announced_uris_are_resolved_as_a_client_does() {
-        assert_eq!(
-            resolve("/sse", "/message?sessionId=1"),
-            "/message?sessionId=1"
-        );
-        assert_eq!(resolve("/a/sse?x", "message?s=1"), "/a/message?s=1");
-        assert_eq!(resolve("/sse", "http://h:1/m?s=1"), "/m?s=1");
-        assert_eq!(resolve("/sse", "http://h:1"), "/");
+impl Asks {
+    /// Whether it asks just what `question` answers.
+    pub(super) fn is(&self, question: &Key) -> bool {
+        self.question == *question
     }
 }

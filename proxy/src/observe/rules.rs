@@ -1,16 +1,19 @@
-//! What the observer goes by: the resolved settings that concern it, compiled.
+//! What the observer goes by: the resolved settings that concern it, compiled, and the payloads made by them.
+//!
+//! This is the only place where recorded text is made: whatever leaves the observer went through the redactor here.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use callbox_config::{Detector as Configured, IdentitySource, Payloads, Settings};
-use callbox_store::{Capture, Http, Keys, RawJson};
-use callbox_wire::collect::Collected;
+use callbox_store::{HeaderLine, Keys, RawJson};
+use callbox_wire::collect::Overflow;
 use callbox_wire::redact::{self, Detector, Place, Redactor};
 use serde_json::value::RawValue;
 
-use super::exchange::Exchange;
+use super::body::Text;
 use super::head;
-use super::identity::{self, Identity};
+use super::identity::Identity;
 use crate::tap::HeaderText;
 
 /// The redaction rules do not compile.
@@ -24,6 +27,8 @@ pub(crate) struct Rules {
     pub(super) redactor: Redactor,
     pub(super) keep_payloads: bool,
     pub(super) max_message_bytes: usize,
+    /// Bytes of messages under way, all together.
+    pub(super) buffer_bytes: usize,
     pub(super) session_idle: Duration,
     pub(super) conversation: Vec<String>,
     principal: IdentitySource,
@@ -32,121 +37,104 @@ pub(crate) struct Rules {
 
 impl Rules {
     pub(crate) fn new(settings: &Settings, keys: &Keys) -> Result<Self, RulesError> {
-        let redact = &settings.record.redact;
+        Self::with_key(settings, keys.bytes())
+    }
+
+    pub(super) fn with_key(settings: &Settings, key: &[u8; 32]) -> Result<Self, RulesError> {
+        let record = &settings.record;
         let rules = redact::Rules {
-            keys: redact.keys.clone(),
-            detectors: redact
-                .detectors
-                .iter()
-                .map(|detector| translate(*detector))
-                .collect(),
-            pointers: redact
+            keys: record.redact.keys.clone(),
+            detectors: record.redact.detectors.iter().map(|detector| translate(*detector)).collect(),
+            pointers: record
+                .redact
                 .pointers
                 .iter()
                 .map(|rule| (rule.tool.clone(), rule.pointer.clone()))
                 .collect(),
         };
         Ok(Self {
-            redactor: Redactor::new(rules, keys.bytes())?,
-            keep_payloads: settings.record.payloads == Payloads::Redacted,
-            max_message_bytes: settings.record.max_message_bytes,
-            session_idle: settings.record.session_idle,
+            redactor: Redactor::new(rules, key)?,
+            keep_payloads: record.payloads == Payloads::Redacted,
+            max_message_bytes: record.max_message_bytes,
+            buffer_bytes: record.queue_bytes,
+            session_idle: record.session_idle,
             conversation: settings.identity.conversation.clone(),
             principal: settings.identity.principal.clone(),
             tenant: settings.identity.tenant.clone(),
         })
     }
 
-    pub(super) fn identity(&self, headers: &HeaderText) -> Identity {
-        identity::of(
-            headers,
-            &self.principal,
-            self.tenant.as_ref(),
-            &self.redactor,
-        )
+    pub(super) fn identity(&self, headers: &HeaderText, authorization: Option<&[u8]>) -> Identity {
+        Identity::of(headers, authorization, &self.principal, self.tenant.as_ref(), &self.redactor)
     }
 
-    /// JSON for the log: redacted; none when payloads are not kept.
+    /// JSON for the log.
     pub(super) fn json(&self, raw: &RawValue, place: Place<'_>) -> Option<RawJson> {
         if !self.keep_payloads {
             return None;
         }
-        match self.redactor.json(raw.get(), place) {
-            std::borrow::Cow::Borrowed(_) => Some(raw.to_owned()),
-            std::borrow::Cow::Owned(text) => RawValue::from_string(text).ok(),
-        }
+        Some(match self.redactor.json(raw.get(), place) {
+            Cow::Borrowed(_) => raw.to_owned(),
+            Cow::Owned(text) => RawValue::from_string(text).unwrap_or_else(|_| quoted("[redacted]")),
+        })
     }
 
-    /// The kept part of a text over the cap, as a JSON string.
-    pub(super) fn prefix(&self, text: &Collected, place: Place<'_>) -> Option<RawJson> {
-        self.keep_payloads
-            .then(|| string(&self.redactor.json_prefix(&text.text, place)))
+    /// The beginning of a JSON text that was cut, as a JSON string.
+    pub(super) fn prefix(&self, text: &[u8], place: Place<'_>) -> Option<RawJson> {
+        self.keep_payloads.then(|| quoted(&self.redactor.json_prefix(text, place)))
     }
 
-    /// Text that is not JSON-RPC, as a JSON string.
-    pub(super) fn plain(&self, text: &Collected) -> Option<RawJson> {
+    /// Text that is no JSON-RPC, as a JSON string.
+    pub(super) fn plain(&self, text: &Text) -> Option<RawJson> {
         if !self.keep_payloads {
             return None;
         }
-        let readable = String::from_utf8_lossy(&text.text);
-        let redacted = match serde_json::from_slice::<&RawValue>(&text.text) {
-            Ok(json) => self.redactor.json(json.get(), Place::Message).into_owned(),
-            Err(_) if text.overflow.is_some() => self.redactor.text_prefix(&text.text),
-            Err(_) => self.redactor.text(&readable).into_owned(),
+        let bytes = text.bytes();
+        let looks_like_json = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+        let readable = match (text.overflow(), looks_like_json) {
+            (Some(_), true) => self.redactor.json_prefix(bytes, Place::Message),
+            (Some(_), false) => self.redactor.text_prefix(bytes),
+            (None, _) => {
+                let text = head::readable(bytes);
+                // Key names hide values only where JSON is read as JSON; what then cannot be read is text.
+                match serde_json::from_str::<&RawValue>(&text) {
+                    Ok(json) if looks_like_json => self.redactor.json(json.get(), Place::Message).into_owned(),
+                    _ => self.redactor.text(&text).into_owned(),
+                }
+            }
         };
-        Some(string(&redacted))
+        Some(quoted(&readable))
     }
 
-    /// The HTTP side of an exchange, redacted.
-    pub(super) fn http(&self, exchange: &Exchange) -> Http {
-        let request = &exchange.request;
-        Http {
-            method: request.method.to_string(),
-            target: self.redactor.target(&request.target).into_owned(),
-            version: format!("{:?}", request.version),
-            request_headers: self.headers(&request.headers),
-            response_headers: exchange
-                .response
-                .as_ref()
-                .map(|head| self.headers(&head.headers))
-                .unwrap_or_default(),
+    /// Header lines for the log; none when payloads are not kept.
+    pub(super) fn headers(&self, text: &HeaderText) -> Vec<HeaderLine> {
+        if !self.keep_payloads {
+            return Vec::new();
         }
-    }
-
-    fn headers(&self, text: &HeaderText) -> Vec<(String, String)> {
         head::lines(text)
             .map(|(name, value)| {
-                let value = String::from_utf8_lossy(value);
-                (
-                    name.to_owned(),
-                    self.redactor.header(name, &value).into_owned(),
-                )
+                let value = head::readable(value);
+                let value = self.redactor.header(name, &value).into_owned();
+                (name.to_owned(), value)
             })
             .collect()
     }
 }
 
-/// Why a message is not here whole.
-pub(super) fn over_cap(text: &Collected) -> (Capture, Option<String>) {
-    let Some(overflow) = &text.overflow else {
-        return (Capture::Full, None);
-    };
-    let mut digest = String::with_capacity(64);
-    for byte in overflow.sha256 {
-        for nibble in [byte >> 4, byte & 15] {
-            digest.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-        }
-    }
-    let reason = format!(
-        "{} of {} bytes kept, sha256:{digest}",
-        text.text.len(),
-        text.bytes
-    );
-    (Capture::Truncated, Some(reason))
+/// A text as a JSON string.
+pub(super) fn quoted(text: &str) -> RawJson {
+    serde_json::value::to_raw_value(text).expect("invariant: a string is JSON")
 }
 
-fn string(text: &str) -> RawJson {
-    serde_json::value::to_raw_value(text).expect("invariant: a string is JSON")
+/// Why a message is not here whole, in words that name its length and content.
+pub(super) fn over_cap(kept: usize, bytes: u64, overflow: &Overflow) -> String {
+    let mut reason = format!("over {kept} bytes: {bytes} bytes, sha256:");
+    for byte in overflow.sha256 {
+        for digit in [byte >> 4, byte & 15] {
+            reason.push(char::from_digit(u32::from(digit), 16).unwrap_or_default());
+        }
+    }
+    reason
 }
 
 fn translate(detector: Configured) -> Detector {

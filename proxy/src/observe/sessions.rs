@@ -1,149 +1,323 @@
-//! Sessions in memory: found by a keyed digest, given up when they are silent or when there are too many.
+//! Sessions in memory: which one a message belongs to, and what a session holds while its messages come.
+//!
+//! Bounded twice. Sessions without a call wait in a small room of their own: opening sessions and never using them must
+//! not push out those that are used. What leaves memory is found again in the log by its key.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use callbox_store::Session;
+use callbox_store::{Client, Ids, Micros, Session, SessionSource};
+use callbox_wire::mcp::Method;
 use callbox_wire::rpc::RequestId;
+use uuid::Uuid;
 
-use super::calls::OpenCall;
+use super::bounded::{Bounded, Key};
+use super::calls::RequestNo;
+use super::identity::{self, Identity};
+use super::open::Open;
 
-/// Calls of one session that wait for an answer elsewhere; more are given up, the oldest first.
-const MAX_WAITING: usize = 256;
-/// Requests of the server that wait for the client's answer.
-const MAX_SERVER_REQUESTS: usize = 64;
+/// Finds a session and the number of its last call in the log.
+pub(crate) type Finder = Box<dyn Fn(&Key) -> Option<(Session, u32)> + Send>;
 
-/// Keyed digest of what identifies a session.
-pub(super) type Key = [u8; 16];
+/// Sessions without a call that are kept.
+const MAX_FRESH: usize = 4096;
+/// Server requests that wait for the client's answer, per session.
+const MAX_ASKED: usize = 64;
+/// Look-ups in the log per second; made-up session ids must not stall the observer.
+const LOOKUPS_PER_SECOND: u32 = 500;
 
-/// What is known of a session while it is active.
+/// A session in memory.
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) session: Arc<Session>,
-    pub(super) calls: u32,
-    pub(super) seen: Instant,
+    /// Whose it is.
+    owner: Option<Key>,
+    /// Number of its last call.
+    calls: u32,
+    /// Tool list that was listed in it.
     pub(super) catalogue: Option<Arc<str>>,
-    /// Rarely used parts.
-    pub(super) more: Option<Box<More>>,
+    /// Requests of the client that are open.
+    pub(super) open: Open,
+    asked: Option<Box<VecDeque<Asked>>>,
 }
 
-/// Parts that most sessions never need.
-#[derive(Debug, Default)]
-pub(super) struct More {
-    /// Calls whose answer comes on another exchange, or not at all.
-    pub(super) waiting: Vec<Box<OpenCall>>,
-    /// Requests from the server: id, method, the call they belong to.
-    pub(super) server_requests: VecDeque<(RequestId, Box<str>, Option<uuid::Uuid>)>,
-    /// Pages of a tool list under way.
-    pub(super) pages: Vec<Box<serde_json::value::RawValue>>,
-    /// The cursor that continues them.
-    pub(super) cursor: Option<Box<str>>,
+/// A request of the server that the client has not answered.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) id: RequestId,
+    pub(super) kind: Method,
+    pub(super) method: Box<str>,
+    /// The call it was asked for.
+    pub(super) call: Option<(RequestNo, Uuid)>,
 }
 
-impl Active {
-    pub(super) fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
-    }
+/// A message's place: its session, and how it got there.
+#[derive(Clone, Debug)]
+pub(super) struct Seat {
+    pub(super) key: Key,
+    pub(super) session: Arc<Session>,
+    /// The session id belongs to another principal.
+    pub(super) foreign: bool,
+}
 
-    /// Keeps a call for an answer on another exchange; gives the one that had to go for it.
-    pub(super) fn wait_for(&mut self, call: Box<OpenCall>) -> Option<Box<OpenCall>> {
-        let waiting = &mut self.more().waiting;
-        let gone = (waiting.len() >= MAX_WAITING).then(|| waiting.remove(0));
-        waiting.push(call);
-        gone
-    }
-
-    /// Takes out the waiting call that `matches`.
-    pub(super) fn take_waiting(
-        &mut self,
-        matches: impl Fn(&OpenCall) -> bool,
-    ) -> Option<Box<OpenCall>> {
-        let waiting = &mut self.more.as_mut()?.waiting;
-        let at = waiting.iter().position(|call| matches(call))?;
-        Some(waiting.remove(at))
-    }
-
-    pub(super) fn server_asked(&mut self, id: RequestId, method: &str, call: Option<uuid::Uuid>) {
-        let requests = &mut self.more().server_requests;
-        if requests.len() >= MAX_SERVER_REQUESTS {
-            requests.pop_front();
-        }
-        requests.push_back((id, method.into(), call));
-    }
+/// What a new session is made from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin<'a> {
+    pub(super) upstream: &'a str,
+    pub(super) identity: &'a Identity,
+    pub(super) client: Option<&'a Client>,
+    pub(super) version: Option<&'a str>,
+    pub(super) at: Micros,
 }
 
 /// All sessions in memory.
-#[derive(Debug)]
 pub(super) struct Sessions {
-    by_key: HashMap<Key, Active>,
-    /// When each is to be looked at again; an entry that was seen since goes to the end.
-    queue: VecDeque<(Instant, Key)>,
-    max: usize,
+    used: Bounded<Active>,
+    fresh: Bounded<Active>,
+    find: Finder,
+    lookups: (u32, u32),
+    /// Seconds of silence after which an inferred session is over.
+    pub(super) idle: u32,
     pub(super) evicted: u64,
 }
 
+impl std::fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sessions")
+            .field("used", &self.used.len())
+            .field("fresh", &self.fresh.len())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Sessions {
-    pub(super) fn new(max: usize) -> Self {
+    pub(super) fn new(max: usize, idle: u32, find: Finder) -> Self {
         Self {
-            by_key: HashMap::new(),
-            queue: VecDeque::new(),
-            max: max.max(1),
+            used: Bounded::new(max),
+            fresh: Bounded::new(max.min(MAX_FRESH)),
+            find,
+            lookups: (0, 0),
+            idle,
             evicted: 0,
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.by_key.len()
+        self.used.len() + self.fresh.len()
     }
 
-    pub(super) fn get(&mut self, key: &Key) -> Option<&mut Active> {
-        self.by_key.get_mut(key)
-    }
-
-    /// Adds a session; gives those that had to go.
-    pub(super) fn insert(&mut self, key: Key, active: Active) -> Vec<Active> {
-        let mut gone = Vec::new();
-        while self.by_key.len() >= self.max {
-            let Some((_, oldest)) = self.queue.pop_front() else {
-                break;
-            };
-            if let Some(active) = self.by_key.remove(&oldest) {
-                self.evicted += 1;
-                gone.push(active);
-            }
+    /// A session in memory, without counting as use.
+    pub(super) fn peek(&mut self, key: &Key) -> Option<&mut Active> {
+        match self.used.peek(key) {
+            Some(active) => Some(active),
+            None => self.fresh.peek(key),
         }
-        self.queue.push_back((active.seen, key));
-        gone.extend(self.by_key.insert(key, active));
-        gone
     }
 
-    /// Takes out sessions that have been silent for `idle`.
-    pub(super) fn expire(&mut self, now: Instant, idle: Duration) -> Vec<Active> {
-        let mut gone = Vec::new();
-        while let Some((queued, key)) = self.queue.front().copied() {
-            if now.saturating_duration_since(queued) < idle {
-                break;
+    fn get(&mut self, key: &Key, now: u32) -> Option<&mut Active> {
+        match self.used.get(key, now) {
+            Some(active) => Some(active),
+            None => self.fresh.get(key, now),
+        }
+    }
+
+    /// Whether a session is known, in memory or in the log.
+    pub(super) fn knows(&mut self, key: &Key, now: u32) -> bool {
+        self.peek(key).is_some() || self.recall(key, now)
+    }
+
+    /// The session under a key that nobody else's credential leads to; made when there is none.
+    pub(super) fn seat(&mut self, key: Key, source: SessionSource, origin: &Origin<'_>, ids: &mut Ids, now: u32) -> Seat {
+        let over = source == SessionSource::Inferred
+            && self.peek(&key).is_some_and(|active| active.open.is_empty())
+            && self.last_used(&key).is_some_and(|used| used.saturating_add(self.idle) < now);
+        if over {
+            self.remove(&key);
+        }
+        let lasting = matches!(source, SessionSource::Protocol | SessionSource::Conversation);
+        if self.peek(&key).is_none() && !(lasting && self.recall(&key, now)) {
+            return self.begin(key, source, origin, ids, now);
+        }
+        match self.get(&key, now) {
+            Some(active) => {
+                active.learn(origin);
+                Seat { key, session: Arc::clone(&active.session), foreign: false }
             }
-            self.queue.pop_front();
-            match self.by_key.get(&key) {
-                Some(active) if now.saturating_duration_since(active.seen) < idle => {
-                    self.queue.push_back((active.seen, key));
+            None => self.begin(key, source, origin, ids, now),
+        }
+    }
+
+    /// The session of the protocol under `key`; under `other` when it belongs to another principal.
+    pub(super) fn protocol_seat(
+        &mut self,
+        key: Key,
+        other: impl FnOnce() -> Key,
+        origin: &Origin<'_>,
+        ids: &mut Ids,
+        now: u32,
+    ) -> Seat {
+        if !self.knows(&key, now) {
+            return self.begin(key, SessionSource::Protocol, origin, ids, now);
+        }
+        let owner = self.peek(&key).and_then(|active| active.owner);
+        if owner == origin.identity.principal {
+            return self.seat(key, SessionSource::Protocol, origin, ids, now);
+        }
+        let version = self.peek(&key).and_then(|active| active.session.protocol_version.clone());
+        let origin = Origin { version: origin.version.or(version.as_deref()), ..*origin };
+        let seat = self.seat(other(), SessionSource::Protocol, &origin, ids, now);
+        Seat { foreign: true, ..seat }
+    }
+
+    /// A new session, also where there was one under the key.
+    pub(super) fn begin(
+        &mut self,
+        key: Key,
+        source: SessionSource,
+        origin: &Origin<'_>,
+        ids: &mut Ids,
+        now: u32,
+    ) -> Seat {
+        let session = Arc::new(Session {
+            id: ids.next(origin.at),
+            source,
+            key,
+            upstream: origin.upstream.to_owned(),
+            principal: origin.identity.principal.as_ref().map(identity::shown),
+            tenant: origin.identity.tenant.as_deref().map(str::to_owned),
+            asserted: origin.identity.asserted,
+            client: origin.client.cloned(),
+            protocol_version: origin.version.map(str::to_owned),
+            started_at: origin.at,
+        });
+        self.remove(&key);
+        let active = Active::new(Arc::clone(&session), origin.identity.principal, 0);
+        if let Some((left, _)) = self.fresh.insert(key, active, now)
+            && left != key
+        {
+            self.evicted += 1;
+        }
+        Seat { key, session, foreign: false }
+    }
+
+    /// The number of the session's next call.
+    pub(super) fn next_seq(&mut self, seat: &Seat, now: u32) -> u32 {
+        if let Some(active) = self.used.get(&seat.key, now) {
+            active.calls += 1;
+            return active.calls;
+        }
+        let mut active = match self.fresh.remove(&seat.key) {
+            Some(active) => active,
+            // It had to leave memory while its exchange was under way.
+            None => match self.look_up(&seat.key, now) {
+                Some(active) => active,
+                None => Active::new(Arc::clone(&seat.session), owner_of(&seat.session), 0),
+            },
+        };
+        active.calls += 1;
+        let seq = active.calls;
+        if let Some((left, _)) = self.used.insert(seat.key, active, now)
+            && left != seat.key
+        {
+            self.evicted += 1;
+        }
+        seq
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Active> {
+        self.used.remove(key).or_else(|| self.fresh.remove(key))
+    }
+
+    /// Sessions that were silent for too long leave, unless something is open in them.
+    pub(super) fn expire(&mut self, now: u32) {
+        let limit = now.saturating_sub(self.idle);
+        for room in [&mut self.used, &mut self.fresh] {
+            while let Some(key) = room.oldest_before(limit) {
+                if room.peek(&key).is_some_and(|active| !active.open.is_empty()) {
+                    room.get(&key, now);
+                } else {
+                    room.remove(&key);
                 }
-                Some(_) => gone.extend(self.by_key.remove(&key)),
-                None => {}
             }
+            room.shrink();
         }
-        if self.by_key.capacity() > 4 * self.by_key.len() + 1024 {
-            self.by_key.shrink_to_fit();
-            self.queue.shrink_to_fit();
-        }
-        gone
     }
 
-    /// Takes out all.
-    pub(super) fn drain(&mut self) -> Vec<Active> {
-        self.queue.clear();
-        self.by_key.drain().map(|(_, active)| active).collect()
+    fn last_used(&self, key: &Key) -> Option<u32> {
+        self.used.used(key).or_else(|| self.fresh.used(key))
+    }
+
+    fn recall(&mut self, key: &Key, now: u32) -> bool {
+        let Some(active) = self.look_up(key, now) else { return false };
+        let room = if active.calls > 0 { &mut self.used } else { &mut self.fresh };
+        if room.insert(*key, active, now).is_some() {
+            self.evicted += 1;
+        }
+        true
+    }
+
+    fn look_up(&mut self, key: &Key, now: u32) -> Option<Active> {
+        let (second, count) = &mut self.lookups;
+        if *second != now {
+            (*second, *count) = (now, 0);
+        }
+        *count += 1;
+        if *count > LOOKUPS_PER_SECOND {
+            return None;
+        }
+        let (session, calls) = (self.find)(key)?;
+        let owner = owner_of(&session);
+        Some(Active::new(Arc::new(session), owner, calls))
+    }
+}
+
+fn owner_of(session: &Session) -> Option<Key> {
+    session.principal.as_deref().and_then(identity::hidden)
+}
+
+impl Active {
+    fn new(session: Arc<Session>, owner: Option<Key>, calls: u32) -> Self {
+        Self { session, owner, calls, catalogue: None, open: Open::default(), asked: None }
+    }
+
+    /// What was not known when the session began.
+    pub(super) fn learn(&mut self, origin: &Origin<'_>) {
+        let client = origin.client.filter(|_| self.session.client.is_none());
+        let version = origin.version.filter(|_| self.session.protocol_version.is_none());
+        if client.is_some() || version.is_some() {
+            self.introduce(client.cloned(), version);
+        }
+    }
+
+    /// What the handshake said.
+    pub(super) fn introduce(&mut self, client: Option<Client>, version: Option<&str>) {
+        let mut session = Session::clone(&self.session);
+        if client.is_some() {
+            session.client = client;
+        }
+        if let Some(version) = version {
+            session.protocol_version = Some(version.to_owned());
+        }
+        self.session = Arc::new(session);
+    }
+
+    /// The server asks the client.
+    pub(super) fn ask(&mut self, asked: Asked) {
+        let all = self.asked.get_or_insert_default();
+        if all.len() == MAX_ASKED {
+            all.pop_front();
+        }
+        all.push_back(asked);
+    }
+
+    /// The client answers; the newest of that id, should the server have used it twice.
+    pub(super) fn answer(&mut self, id: &RequestId) -> Option<Asked> {
+        let all = self.asked.as_mut()?;
+        let at = all.iter().rposition(|asked| asked.id == *id)?;
+        let asked = all.remove(at);
+        if all.is_empty() {
+            self.asked = None;
+        }
+        asked
     }
 }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,7 +16,9 @@ use hyper::service::service_fn;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
 
+use super::crew::{Arrival, Crew, Slot};
 use crate::clock::Clock;
 use crate::fault::{Fault, FaultKind, refusal};
 use crate::forward::{Client, Worker, exchange};
@@ -37,8 +39,9 @@ pub(super) struct WorkerStart {
     pub(super) traffic: Arc<Traffic>,
     pub(super) drain: Drain,
     pub(super) tasks: Tasks,
-    /// Client connections of all workers.
-    pub(super) open: Arc<AtomicUsize>,
+    pub(super) crew: Arc<Crew>,
+    /// Connections that other workers accepted for this one.
+    pub(super) arrivals: mpsc::Receiver<Arrival>,
 }
 
 impl WorkerStart {
@@ -50,7 +53,7 @@ impl WorkerStart {
         aborted
     }
 
-    async fn work(self, acceptor: Acceptor) -> usize {
+    async fn work(mut self, acceptor: Acceptor) -> usize {
         let listener = match acceptor.register() {
             Ok(listener) => listener,
             Err(error) => {
@@ -66,12 +69,11 @@ impl WorkerStart {
             drain: self.drain.clone(),
             clock: Mutex::new(Clock::new()),
         });
-        let sweeper = sweep(Arc::clone(&worker));
-        tokio::pin!(sweeper);
+        let mut arrivals = std::mem::replace(&mut self.arrivals, mpsc::channel(1).1);
         let accepting = async {
             loop {
                 match listener.accept().await {
-                    Ok((tcp, peer)) => self.take(&worker, tcp, peer),
+                    Ok((tcp, peer)) => self.accept(&worker, tcp, peer),
                     Err(error) if is_exhausted(&error) => {
                         self.count(|traffic| &traffic.accept_errors);
                         tracing::warn!(%error, "connection not accepted");
@@ -81,26 +83,42 @@ impl WorkerStart {
                 }
             }
         };
+        let taking_over = async {
+            while let Some((tcp, peer, slot)) = arrivals.recv().await {
+                match TcpStream::from_std(tcp) {
+                    Ok(tcp) => self.serve(&worker, tcp, peer, slot),
+                    Err(error) => tracing::warn!(%error, "connection not taken over"),
+                }
+            }
+        };
         tokio::select! {
             () = self.drain.wait() => {}
             () = accepting => {}
-            () = &mut sweeper => {}
+            () = taking_over => {}
+            () = sweep(Arc::clone(&worker)) => {}
         }
-        drop(listener);
-        for upstream in self.live.load().routes.upstreams() {
-            upstream.pool(self.index).clear();
-        }
+        drop((listener, arrivals));
         let limit = self.live.load().drain_timeout;
-        if tokio::time::timeout(limit, self.tasks.wait())
-            .await
-            .is_err()
-        {
-            self.drain.expire();
-            let aborted = self.tasks.running();
-            tracing::warn!(aborted, worker = self.index, "drain deadline passed");
-            return aborted;
+        tokio::select! {
+            () = self.tasks.wait() => 0,
+            () = self.clear_pools() => 0,
+            () = tokio::time::sleep(limit) => {
+                self.drain.expire();
+                let aborted = self.tasks.running();
+                tracing::warn!(aborted, worker = self.index, "drain deadline passed");
+                aborted
+            }
         }
-        0
+    }
+
+    /// Lets go of idle upstream connections, again and again while exchanges end: one that is kept would keep its task.
+    async fn clear_pools(&self) {
+        loop {
+            for upstream in self.live.load().routes.upstreams() {
+                upstream.pool(self.index).clear();
+            }
+            tokio::time::sleep(BREATHER).await;
+        }
     }
 
     fn count(&self, of: impl Fn(&WorkerTraffic) -> &std::sync::atomic::AtomicU64) {
@@ -109,15 +127,34 @@ impl WorkerStart {
         }
     }
 
-    fn take(&self, worker: &Arc<Worker>, tcp: TcpStream, peer: SocketAddr) {
-        self.count(|traffic| &traffic.opened);
+    /// Serves a connection that was accepted here, or hands it to a worker with fewer.
+    fn accept(&self, worker: &Arc<Worker>, tcp: TcpStream, peer: SocketAddr) {
+        let slot = self.crew.seat(self.index);
+        if slot.worker == self.index {
+            return self.serve(worker, tcp, peer, slot);
+        }
+        let handed = match tcp.into_std() {
+            Ok(tcp) => self.crew.hand_over((tcp, peer, slot)),
+            Err(error) => return tracing::warn!(%error, "connection not handed over"),
+        };
+        if let Err((tcp, peer, slot)) = handed {
+            drop(slot);
+            match TcpStream::from_std(tcp) {
+                Ok(tcp) => self.serve(worker, tcp, peer, self.crew.seat_at(self.index)),
+                Err(error) => tracing::warn!(%error, "connection not kept"),
+            }
+        }
+    }
+
+    fn serve(&self, worker: &Arc<Worker>, tcp: TcpStream, peer: SocketAddr, slot: Slot) {
+        let counted = Counted::new(Arc::clone(worker), slot);
         let live = self.live.load();
-        let slot = Slot::new(Arc::clone(&self.open), Arc::clone(worker));
-        if slot.number > live.max_connections {
+        let number = counted.slot.number;
+        if number > live.max_connections {
             worker.count(FaultKind::ConnectionLimit);
-            if live.tls.is_none() && slot.number <= live.max_connections + TOLD {
+            if live.tls.is_none() && number <= live.max_connections + TOLD {
                 self.tasks.spawn("refusal", async move {
-                    let _slot = slot;
+                    let _counted = counted;
                     if let Err(error) =
                         tokio::time::timeout(Duration::from_secs(1), tell_full(tcp)).await
                     {
@@ -144,33 +181,29 @@ impl WorkerStart {
         let (tasks, drain) = (self.tasks.clone(), self.drain.clone());
         let worker = Arc::clone(worker);
         self.tasks.spawn("connection", async move {
-            let _slot = slot;
+            let _counted = counted;
             connection(worker, tcp, peer, tls, options, tasks, drain).await;
         });
     }
 }
 
-/// One client connection's place in the count.
-struct Slot {
-    number: usize,
-    open: Arc<AtomicUsize>,
+/// A connection being served: its place, and the counters.
+struct Counted {
     worker: Arc<Worker>,
+    slot: Slot,
 }
 
-impl Slot {
-    fn new(open: Arc<AtomicUsize>, worker: Arc<Worker>) -> Self {
-        let number = open.fetch_add(1, Relaxed) + 1;
-        Self {
-            number,
-            open,
-            worker,
+impl Counted {
+    fn new(worker: Arc<Worker>, slot: Slot) -> Self {
+        if let Some(traffic) = worker.traffic.workers.get(worker.index) {
+            traffic.opened.fetch_add(1, Relaxed);
         }
+        Self { worker, slot }
     }
 }
 
-impl Drop for Slot {
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.open.fetch_sub(1, Relaxed);
         if let Some(traffic) = self.worker.traffic.workers.get(self.worker.index) {
             traffic.closed.fetch_add(1, Relaxed);
         }
@@ -200,8 +233,9 @@ async fn connection(
         peer,
         https,
     });
+    let serving = Arc::clone(&client);
     let service = service_fn(move |request| {
-        let client = Arc::clone(&client);
+        let client = Arc::clone(&serving);
         async move { Ok::<_, Infallible>(exchange(client, request).await) }
     });
     let ended = serve(
@@ -224,9 +258,7 @@ async fn connection(
         Ended::Failed(error) => tracing::debug!(%error, %peer, "connection ended"),
         Ended::Io(error) => tracing::debug!(%error, %peer, "connection ended"),
     }
-    let (read, written) = watch.bytes();
-    traffic.bytes_in.fetch_add(read, Relaxed);
-    traffic.bytes_out.fetch_add(written, Relaxed);
+    client.count_bytes();
     traffic.fault(FaultKind::BadRequest, watch.refused());
 }
 

@@ -131,7 +131,15 @@ impl Body for RequestTee {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         std::task::ready!(this.poll_gate(cx));
-        let frame = match Pin::new(&mut this.inner).poll_frame(cx) {
+        let inner = &mut this.inner;
+        let (polled, echo) = this
+            .watch
+            .without_echo(|| Pin::new(&mut *inner).poll_frame(cx));
+        if echo && !inner.is_end_stream() {
+            // There is more to come, and the task that reads it from the client is the one that was not woken.
+            cx.waker().wake_by_ref();
+        }
+        let frame = match polled {
             Poll::Ready(Some(Ok(frame))) => frame,
             Poll::Ready(Some(Err(error))) => {
                 this.exchange.mark_client_gone();

@@ -26,16 +26,24 @@ impl Upstreamed {
     fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
+        watch: &ConnectionWatch,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let Some(Channel::Http1(lease)) = &mut self.channel else {
             return Pin::new(&mut self.inner).poll_frame(cx);
         };
-        // Only `drive` can bring frames, so the body needs no waker of its own.
-        let mut quiet = Context::from_waker(Waker::noop());
-        match Pin::new(&mut self.inner).poll_frame(&mut quiet) {
+        // Only `drive` can bring frames, so the body needs no waker of its own; and since it is driven again before
+        // there is nothing more to give, it need not be told that a frame was taken.
+        let inner = &mut self.inner;
+        let mut take = || {
+            let mut quiet = Context::from_waker(Waker::noop());
+            watch
+                .without_echo(|| Pin::new(&mut *inner).poll_frame(&mut quiet))
+                .0
+        };
+        match take() {
             Poll::Pending => {
                 lease.drive(cx);
-                Pin::new(&mut self.inner).poll_frame(&mut quiet)
+                take()
             }
             ready @ Poll::Ready(_) => ready,
         }
@@ -141,6 +149,9 @@ impl ResponseTee {
 
     fn complete(&mut self, chunk: Option<&Bytes>) {
         self.body.release();
+        if !self.exchange.request_done() {
+            self.watch.linger_on_close();
+        }
         self.end(chunk, BodyEnd::Complete);
     }
 
@@ -195,7 +206,7 @@ impl Body for ResponseTee {
             }
             return this.fail(error, BodyEnd::Error);
         }
-        let frame = match this.body.poll_frame(cx) {
+        let frame = match this.body.poll_frame(cx, &this.watch) {
             Poll::Ready(Some(Ok(frame))) => frame,
             Poll::Ready(Some(Err(error))) => {
                 let error = BodyError::Upstream(error);

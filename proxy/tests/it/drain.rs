@@ -143,3 +143,32 @@ async fn the_drain_has_a_deadline() {
     upstream.closed().await.unwrap();
     assert_eq!(observed.ended().end, Some(BodyEnd::Timeout));
 }
+
+#[tokio::test]
+async fn several_workers_serve_and_drain_together() {
+    let (callbox, mut connections, _upstream) =
+        pair(|settings| settings.listen.workers = 3.try_into().unwrap()).await;
+    let mut calls = Vec::new();
+    for _ in 0..30 {
+        let mut client = callbox.client().await;
+        client
+            .send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\nhi")
+            .await
+            .unwrap();
+        let mut upstream = connections.next().await.unwrap();
+        upstream.read_message().await.unwrap();
+        calls.push((client, upstream));
+    }
+    let traffic = callbox.server.traffic();
+    assert_eq!(traffic.connections_open(), 30);
+    let draining = tokio::task::spawn_blocking(move || callbox.server.drain());
+    for (client, upstream) in &mut calls {
+        upstream
+            .send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+            .await
+            .unwrap();
+        assert_eq!(client.read_message().await.unwrap().body, b"ok");
+    }
+    assert_eq!(draining.await.unwrap(), Drained { aborted: 0 });
+    assert_eq!((traffic.connections(), traffic.connections_open()), (30, 0));
+}

@@ -342,3 +342,45 @@ async fn a_slow_head_is_not_waited_for_but_an_idle_connection_is() {
     callbox.server.drain();
     assert_eq!(traffic.heads_late(), 3);
 }
+
+/// A client that sends all of a large body before it looks at the answer.
+#[tokio::test]
+async fn a_client_in_mid_upload_gets_its_refusal_all_the_same() {
+    let (callbox, _connections, _upstream) =
+        pair(|settings| settings.listen.max_request_body = Some(1000)).await;
+    for _ in 0..20 {
+        let mut client = callbox.client().await;
+        client
+            .send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 2000000\r\n\r\n")
+            .await
+            .unwrap();
+        client.send(vec![b'x'; 2_000_000]).await.unwrap();
+        assert_fault(&client.read_message().await.unwrap(), 413, "body-too-large");
+    }
+}
+
+#[tokio::test]
+async fn bytes_are_counted_while_a_connection_lives() {
+    let (callbox, mut connections, _upstream) = pair(|_| {}).await;
+    let mut client = callbox.client().await;
+    let mut upstream = None;
+    for _ in 0..2 {
+        client.send(POST).await.unwrap();
+        if upstream.is_none() {
+            upstream = Some(connections.next().await.unwrap());
+        }
+        let upstream = upstream.as_mut().unwrap();
+        upstream.read_message().await.unwrap();
+        upstream
+            .send("HTTP/1.1 204 No Content\r\nx-request-id: r\r\n\r\n")
+            .await
+            .unwrap();
+        client.read_head().await.unwrap();
+    }
+    let traffic = callbox.server.traffic();
+    assert_eq!(traffic.bytes_in(), 2 * POST.len() as u64);
+    assert_eq!(
+        traffic.bytes_out(),
+        "HTTP/1.1 204 No Content\r\nx-request-id: r\r\n\r\n".len() as u64
+    );
+}

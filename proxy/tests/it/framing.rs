@@ -77,6 +77,8 @@ async fn what_is_not_http_is_refused_in_callboxs_own_words() {
         (b"GET /\x00 HTTP/1.1\r\n\r\n", 400),
         (b"G@T / HTTP/1.1\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nx: \x00\r\n\r\n", 400),
+        (b"GET /a?b=<c> HTTP/1.1\r\n\r\n", 400),
+        (b"GET /a#b HTTP/1.1\r\n\r\n", 400),
         (b"CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n", 400),
     ] {
         assert_refused(request, status).await;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use callbox_store::{Call, CallFilter};
 
-use crate::args::CallsArgs;
+use crate::args::{CallsArgs, ListArgs};
 use crate::call_list::{CallList, Dates};
 use crate::exit::Exit;
 use crate::log::Log;
@@ -16,11 +16,10 @@ const PAGE: usize = 1000;
 
 pub(super) fn run(log: &Log, args: &CallsArgs) -> anyhow::Result<Exit> {
     let filter = args.filter.resolve(log)?;
-    let limit = args.list.limit();
     if args.list.json {
-        json(log, &filter, limit)?;
+        json(log, &filter, args.list.limit())?;
     } else {
-        table(log, &filter, limit)?;
+        table(log, &filter, &args.list)?;
     }
     Ok(Exit::Ok)
 }
@@ -39,9 +38,10 @@ fn json(log: &Log, filter: &CallFilter, limit: Option<usize>) -> anyhow::Result<
     Ok(out.flush()?)
 }
 
-fn table(log: &Log, filter: &CallFilter, limit: Option<usize>) -> anyhow::Result<()> {
+fn table(log: &Log, filter: &CallFilter, args: &ListArgs) -> anyhow::Result<()> {
     let mut screen = Screen::stdout();
     let mut list = CallList::default();
+    let limit = args.limit();
     if limit.is_some() {
         let calls = log.reader.calls(filter, limit)?;
         let dates = Dates::of(&screen, calls.iter().map(|call| call.started_at));
@@ -63,12 +63,8 @@ fn table(log: &Log, filter: &CallFilter, limit: Option<usize>) -> anyhow::Result
     let mut stderr = anstream::stderr();
     if list.rows() == 0 {
         writeln!(stderr, "no calls match in {}", log.dir.display())?;
-    } else if limit == Some(list.rows()) {
-        writeln!(
-            stderr,
-            "only the last {} are listed; --limit 0 lists all",
-            list.rows()
-        )?;
+    } else if let Some(note) = args.note(list.rows()) {
+        writeln!(stderr, "{note}")?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::exit::{Advice, Exit};
 use crate::log::{Log, advise};
 use crate::terminal::Screen;
 use crate::text::plural;
-use crate::{clock, ids, words};
+use crate::{clock, words};
 
 pub(super) fn run(log: &Log, args: &EraseArgs) -> anyhow::Result<Exit> {
     let what = match (&args.what.session, &args.what.principal) {
@@ -56,7 +56,11 @@ fn refuse(log: &Log, what: &Erase) -> anyhow::Result<Exit> {
             log.reader.sessions(&filter, None)?
         }
     };
-    let mut lines: Vec<String> = sessions.iter().take(MOST).map(line).collect();
+    let mut lines: Vec<String> = sessions
+        .iter()
+        .take(MOST)
+        .map(|summary| line(log, summary))
+        .collect();
     if let Some(more) = sessions.get(MOST..).filter(|more| !more.is_empty()) {
         lines.push(format!("and {}", plural(more.len() as u64, "more session")));
     }
@@ -65,7 +69,7 @@ fn refuse(log: &Log, what: &Erase) -> anyhow::Result<Exit> {
     Err(Advice::usage(message, "repeat the command with --yes to erase it").into())
 }
 
-fn line(summary: &SessionSummary) -> String {
+fn line(log: &Log, summary: &SessionSummary) -> String {
     let session = &summary.session;
     let client = session
         .client
@@ -75,7 +79,7 @@ fn line(summary: &SessionSummary) -> String {
     let started = clock::date_time(session.started_at);
     format!(
         "session {}  {started}  {}  {client}",
-        ids::prefix(session.id, ids::SHORTEST),
+        log.short_session(session.id),
         plural(summary.calls, "call")
     )
 }

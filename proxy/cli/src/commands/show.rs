@@ -3,6 +3,7 @@
 mod call;
 mod message;
 mod session;
+mod timeline;
 
 use std::io::Write as _;
 
@@ -11,14 +12,18 @@ use callbox_store::{CallFilter, Resolved};
 use uuid::Uuid;
 
 use crate::args::ShowArgs;
-use crate::exit::Exit;
+use crate::exit::{Advice, Exit};
 use crate::log::Log;
 use crate::terminal::{self, Screen};
 
 const GONE: &str = "it was removed just now";
 
 pub(super) fn run(log: &Log, args: &ShowArgs) -> anyhow::Result<Exit> {
-    match (log.resolve(&args.id)?, args.json) {
+    let shown = match args.number {
+        Some(number) => Resolved::Call(numbered(log, &args.id, number)?),
+        None => log.resolve(&args.id)?,
+    };
+    match (shown, args.json) {
         (Resolved::Call(id), true) => {
             let call = log.reader.call(id)?.context(GONE)?;
             let mut out = terminal::lines();
@@ -38,6 +43,20 @@ pub(super) fn run(log: &Log, args: &ShowArgs) -> anyhow::Result<Exit> {
         (Resolved::Session(id), false) => session::print(log, id, args.full)?,
     }
     Ok(Exit::Ok)
+}
+
+/// A call by its number in a session.
+fn numbered(log: &Log, session: &str, number: u32) -> anyhow::Result<Uuid> {
+    let filter = CallFilter {
+        session: Some(log.session_id(session)?),
+        ..CallFilter::default()
+    };
+    let calls = log.reader.calls(&filter, None)?;
+    let Some(call) = calls.iter().rfind(|call| call.seq == number) else {
+        let message = format!("session {session} has no call {number} in the log");
+        return Err(Advice::new(message, format!("callbox show {session} lists its calls")).into());
+    };
+    Ok(call.id)
 }
 
 /// The session, then its calls and other messages in the order of time.

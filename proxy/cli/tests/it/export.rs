@@ -28,12 +28,18 @@ fn a_file_appears_when_it_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("day.jsonl");
     fs::write(&file, "the day before").unwrap();
-    let output = on(&data.dir, &["export", "-o"])
+    let output = on(&data.dir, &["export"])
+        .arg("-o")
         .arg(&file)
         .output()
         .unwrap();
     let text = written(&output).replace(&*folder.path().to_string_lossy(), "[FOLDER]");
-    assert_snapshot!(text, @"");
+    assert_snapshot!(text, @r"
+    exit code: 0
+    ----- stdout -----
+    ----- stderr -----
+    wrote 4 calls to [FOLDER]/day.jsonl
+    ");
     assert_eq!(
         fs::read_to_string(&file).unwrap(),
         stdout(&data.dir, &["export"])
@@ -50,7 +56,16 @@ fn a_file_appears_when_it_is_complete() {
 fn a_file_that_cannot_be_written() {
     let data = crm();
     let file = data.dir.join("missing/day.jsonl");
-    assert_snapshot!(told(&data.dir, &["export", "-o", &file.to_string_lossy()]), @"");
+    let text = told(&data.dir, &["export", "-o", &file.to_string_lossy()]);
+    // The name beside the file is random.
+    let (before, after) = text.split_once(".callbox-export-").unwrap();
+    assert_snapshot!(format!("{before}.callbox-export-{}", &after[6..]), @r#"
+    exit code: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: cannot write [DATA]/missing/day.jsonl
+      caused by: No such file or directory (os error 2) at path "[DATA]/missing/.callbox-export-"
+    "#);
 }
 
 #[test]
@@ -67,9 +82,131 @@ fn har_has_what_the_format_asks_for() {
     for entry in entries {
         check(entry);
     }
-    assert_snapshot!(format!("{:#}", entries[3]), @"");
-    assert_snapshot!(format!("{:#}", entries[5]["response"]), @"");
-    assert_snapshot!(format!("{:#}", entries[9]["response"]), @"");
+    assert_snapshot!(format!("{:#}", entries[3]), @r#"
+    {
+      "_call": "01a22cc4-ed28-7000-8000-0000ca11b0c5",
+      "_outcome": "tool_error",
+      "_session": "01a22cc4-31a8-7000-8000-0000ca11b0c5",
+      "_tool": "delete_contact",
+      "cache": {},
+      "comment": "call 01a22cc4-ed28-7000-8000-0000ca11b0c5",
+      "request": {
+        "bodySize": 180,
+        "cookies": [],
+        "headers": [
+          {
+            "name": "host",
+            "value": "mcp.northwind.example"
+          },
+          {
+            "name": "content-type",
+            "value": "application/json"
+          },
+          {
+            "name": "authorization",
+            "value": "[redacted:authorization:9f2c1ab0]"
+          }
+        ],
+        "headersSize": -1,
+        "httpVersion": "HTTP/1.1",
+        "method": "POST",
+        "postData": {
+          "comment": "made from the record of the call, after redaction",
+          "mimeType": "application/json",
+          "params": [],
+          "text": "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"tools/call\",\"params\":{\"name\":\"delete_contact\",\"arguments\":{\"id\":\"c_151\"}}}"
+        },
+        "queryString": [],
+        "url": "http://mcp.northwind.example/mcp"
+      },
+      "response": {
+        "bodySize": 912,
+        "content": {
+          "comment": "made from the record of the call, after redaction",
+          "mimeType": "application/json",
+          "size": 154,
+          "text": "{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"The user declined.\\nNothing was deleted; ask before you try again.\"}],\"isError\":true}}"
+        },
+        "cookies": [],
+        "headers": [
+          {
+            "name": "content-type",
+            "value": "application/json"
+          },
+          {
+            "name": "x-request-id",
+            "value": "req-4"
+          }
+        ],
+        "headersSize": -1,
+        "httpVersion": "HTTP/1.1",
+        "redirectURL": "",
+        "status": 200,
+        "statusText": "OK"
+      },
+      "startedDateTime": "2026-11-30T14:03:53.000000Z",
+      "time": 4800.0,
+      "timings": {
+        "receive": 4787.6,
+        "send": 0.0,
+        "wait": 12.4
+      }
+    }
+    "#);
+    assert_snapshot!(format!("{:#}", entries[5]["response"]), @r#"
+    {
+      "bodySize": 912,
+      "content": {
+        "comment": "made from the record of the call, after redaction",
+        "mimeType": "application/json",
+        "size": 35,
+        "text": "<html>\n<h1>Bad Gateway</h1>\n</html>"
+      },
+      "cookies": [],
+      "headers": [
+        {
+          "name": "content-type",
+          "value": "application/json"
+        },
+        {
+          "name": "x-request-id",
+          "value": "req-2"
+        }
+      ],
+      "headersSize": -1,
+      "httpVersion": "HTTP/1.1",
+      "redirectURL": "",
+      "status": 502,
+      "statusText": "Bad Gateway"
+    }
+    "#);
+    assert_snapshot!(format!("{:#}", entries[9]["response"]), @r#"
+    {
+      "_error": "open",
+      "bodySize": 912,
+      "content": {
+        "comment": "made from the record of the call, after redaction",
+        "mimeType": "application/json",
+        "size": 0
+      },
+      "cookies": [],
+      "headers": [
+        {
+          "name": "content-type",
+          "value": "application/json"
+        },
+        {
+          "name": "x-request-id",
+          "value": "req-6"
+        }
+      ],
+      "headersSize": -1,
+      "httpVersion": "HTTP/1.1",
+      "redirectURL": "",
+      "status": 0,
+      "statusText": ""
+    }
+    "#);
 }
 
 /// The members that HAR 1.2 makes mandatory, with their types.

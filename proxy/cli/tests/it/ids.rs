@@ -58,8 +58,28 @@ fn several_sessions_are_listed() {
         ))
     });
     let data = Data::with(records.collect());
-    assert_snapshot!(told(&data.dir, &["show", &id(START).to_string()[..8]]), @"");
-    assert_snapshot!(told(&data.dir, &["calls", "--session", &id(START).to_string()[..8]]), @"");
+    assert_snapshot!(told(&data.dir, &["show", &id(START).to_string()[..8]]), @r"
+    exit code: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: 01a22cc4 is the beginning of several ids
+
+    hint: give more of it:
+      01a22cc4-31a8  session  2026-11-30 14:03:05.000  claude-desktop 2.1
+      01a22cc4-31ad  call     2026-11-30 14:03:05.005  search_contacts  ok
+      01a22cc4-a6d8  session  2026-11-30 14:03:35.000  claude-desktop 2.1
+      01a22cc4-a6dd  call     2026-11-30 14:03:35.005  search_contacts  ok
+    ");
+    assert_snapshot!(told(&data.dir, &["calls", "--session", &id(START).to_string()[..8]]), @r"
+    exit code: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: 01a22cc4 is the beginning of several ids
+
+    hint: give more of it:
+      01a22cc4-31a8  session  2026-11-30 14:03:05.000  claude-desktop 2.1
+      01a22cc4-a6d8  session  2026-11-30 14:03:35.000  claude-desktop 2.1
+    ");
 }
 
 #[test]
@@ -83,8 +103,22 @@ fn hyphens_and_case_do_not_matter() {
 #[test]
 fn no_such_id() {
     let data = crm();
-    assert_snapshot!(told(&data.dir, &["show", "ffffffff"]), @"");
-    assert_snapshot!(told(&data.dir, &["show", "delete_contact"]), @"");
+    assert_snapshot!(told(&data.dir, &["show", "ffffffff"]), @r"
+    exit code: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: no call or session begins with `ffffffff`
+
+    hint: `callbox calls` and `callbox sessions` list what there is
+    ");
+    assert_snapshot!(told(&data.dir, &["show", "delete_contact"]), @r"
+    exit code: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: `delete_contact` is not an id: expected the first hex digits of a call's or session's UUID
+
+    hint: ids are in the first columns of `callbox calls` and `callbox sessions`
+    ");
 }
 
 #[test]
@@ -111,7 +145,14 @@ fn no_log() {
         );
         assert!(!missing.exists(), "{arguments:?} made a directory");
     }
-    assert_snapshot!(told(&missing, &["calls"]), @"");
+    assert_snapshot!(told(&missing, &["calls"]), @r"
+    exit code: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: no call log in [DATA]
+
+    hint: name its directory with --data, or start recording there: callbox up --upstream ORIGIN --data DIR
+    ");
     // Without --data it is the documented default, in the working directory.
     let output = command(&["calls"])
         .current_dir(folder.path())
@@ -121,6 +162,7 @@ fn no_log() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "plays the newer callbox")]
 fn a_log_of_a_newer_callbox() {
     let data = crm();
     let file = std::fs::read_dir(&data.dir)
@@ -131,5 +173,10 @@ fn a_log_of_a_newer_callbox() {
     let database = rusqlite::Connection::open(file).unwrap();
     database.pragma_update(None, "user_version", 999).unwrap();
     drop(database);
-    assert_snapshot!(told(&data.dir, &["calls"]), @"");
+    assert_snapshot!(told(&data.dir, &["calls"]), @r"
+    exit code: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: [DATA]/calls.db has schema version 999, this callbox knows up to 1: use the newer callbox that wrote it, or another data directory
+    ");
 }

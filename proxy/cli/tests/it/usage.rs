@@ -59,28 +59,14 @@ fn help_of_every_command() {
       help         Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
-
-      -V, --version
-              Print version
+      -h, --help     Print help
+      -V, --version  Print version
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Ids may be shortened to any unique beginning; times are UTC
     Exit codes: 0 fine, 1 a check found something, 2 cannot tell or an error, 64 wrong usage
@@ -94,37 +80,17 @@ fn help_of_every_command() {
     Usage: callbox up [OPTIONS]
 
     Options:
-          --upstream <ORIGIN>
-              Origin of the MCP server, instead of those in the configuration
-
-          --listen <ADDRESS>
-              Address for clients [default: 127.0.0.1:8080]
-
-          --admin <ADDRESS>
-              Address of /metrics, /livez and /readyz [default: 127.0.0.1:9464]
-
-          --ready-file <FILE>
-              Write the bound addresses and the process id here as JSON, once ready
-
-      -h, --help
-              Print help (see a summary with '-h')
+          --upstream <ORIGIN>  Origin of the MCP server, instead of those in the configuration
+          --listen <ADDRESS>   Address for clients [default: 127.0.0.1:8080]
+          --admin <ADDRESS>    Address of /metrics, /livez and /readyz [default: 127.0.0.1:9464]
+          --ready-file <FILE>  Write the bound addresses and the process id here as JSON, once ready
+      -h, --help               Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Examples:
       callbox up --upstream http://127.0.0.1:3001
@@ -140,37 +106,17 @@ fn help_of_every_command() {
     Usage: callbox proxy [OPTIONS]
 
     Options:
-          --upstream <ORIGIN>
-              Origin of the MCP server, instead of those in the configuration
-
-          --listen <ADDRESS>
-              Address for clients [default: 127.0.0.1:8080]
-
-          --admin <ADDRESS>
-              Address of /metrics, /livez and /readyz [default: 127.0.0.1:9464]
-
-          --ready-file <FILE>
-              Write the bound addresses and the process id here as JSON, once ready
-
-      -h, --help
-              Print help (see a summary with '-h')
+          --upstream <ORIGIN>  Origin of the MCP server, instead of those in the configuration
+          --listen <ADDRESS>   Address for clients [default: 127.0.0.1:8080]
+          --admin <ADDRESS>    Address of /metrics, /livez and /readyz [default: 127.0.0.1:9464]
+          --ready-file <FILE>  Write the bound addresses and the process id here as JSON, once ready
+      -h, --help               Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Examples:
       callbox up --upstream http://127.0.0.1:3001
@@ -186,50 +132,23 @@ fn help_of_every_command() {
     Usage: callbox sessions [OPTIONS]
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
+      -n, --limit <N>  At most the last N, 0 for all [default: 50, with --json all]
+          --json       One JSON object a line
+      -h, --help       Print help
 
     Filters:
-          --since <TIME>
-              Active after this time, or so long ago: 1h, 2d, 2026-11-30T14:00Z
-
-          --until <TIME>
-              Started before this time
-
-          --principal <PRINCIPAL>
-              Of this principal
-
-          --tenant <NAME>
-              Of this tenant
-
-          --client <NAME>
-              Of this client
-
-          --upstream <NAME>
-              With this upstream
-
-      -n, --limit <N>
-              At most the last N, 0 for all [default: 50, with --json all]
-
-          --json
-              One JSON object a line
+          --since <TIME>           Active after this time, or so long ago: 1h, 2d, 2026-11-30T14:00Z
+          --until <TIME>           Started before this time
+          --principal <PRINCIPAL>  Of this principal
+          --tenant <NAME>          Of this tenant
+          --client <NAME>          Of this client
+          --upstream <NAME>        With this upstream
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Examples:
       callbox sessions --since 1d
@@ -244,65 +163,29 @@ fn help_of_every_command() {
     Usage: callbox calls [OPTIONS]
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
+      -n, --limit <N>  At most the last N, 0 for all [default: 50, with --json all]
+          --json       One JSON object a line
+      -h, --help       Print help
 
     Filters:
-          --since <TIME>
-              Started after this time, or so long ago: 1h, 2d, 2026-11-30T14:00Z
-
-          --until <TIME>
-              Started before this time
-
-          --tool <NAME>
-              Of this tool; may be repeated
-
-          --outcome <OUTCOME>
-              With this outcome; may be repeated
-              
-              [possible values: ok, tool_error, rpc_error, http_error, timeout, cancelled, aborted,
-              lost, unreadable, pending, abandoned]
-
-          --session <ID>
-              In this session
-
-          --principal <PRINCIPAL>
-              By this principal
-
-          --tenant <NAME>
-              By this tenant
-
-          --client <NAME>
-              By this client
-
-          --upstream <NAME>
-              To this upstream
-
-          --catalogue <HASH>
-              Under this tool list, by its hash
-
-      -n, --limit <N>
-              At most the last N, 0 for all [default: 50, with --json all]
-
-          --json
-              One JSON object a line
+          --since <TIME>           Started after this time, or so long ago: 1h, 2d, 2026-11-30T14:00Z
+          --until <TIME>           Started before this time
+          --tool <NAME>            Of this tool; may be repeated
+          --outcome <OUTCOME>      With this outcome; may be repeated [possible values: ok, tool_error,
+                                   rpc_error, http_error, timeout, cancelled, aborted, lost, unreadable,
+                                   pending, abandoned]
+          --session <ID>           In this session
+          --principal <PRINCIPAL>  By this principal
+          --tenant <NAME>          By this tenant
+          --client <NAME>          By this client
+          --upstream <NAME>        To this upstream
+          --catalogue <HASH>       Under this tool list, by its hash
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Examples:
       callbox calls --since 1h --outcome tool_error
@@ -318,62 +201,28 @@ fn help_of_every_command() {
     Usage: callbox tail [OPTIONS]
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
+          --json  One JSON object a line
+      -h, --help  Print help
 
     Filters:
-          --since <TIME>
-              Started after this time, or so long ago: 1h, 2d, 2026-11-30T14:00Z
-
-          --until <TIME>
-              Started before this time
-
-          --tool <NAME>
-              Of this tool; may be repeated
-
-          --outcome <OUTCOME>
-              With this outcome; may be repeated
-              
-              [possible values: ok, tool_error, rpc_error, http_error, timeout, cancelled, aborted,
-              lost, unreadable, pending, abandoned]
-
-          --session <ID>
-              In this session
-
-          --principal <PRINCIPAL>
-              By this principal
-
-          --tenant <NAME>
-              By this tenant
-
-          --client <NAME>
-              By this client
-
-          --upstream <NAME>
-              To this upstream
-
-          --catalogue <HASH>
-              Under this tool list, by its hash
-
-          --json
-              One JSON object a line
+          --since <TIME>           Started after this time, or so long ago: 1h, 2d, 2026-11-30T14:00Z
+          --until <TIME>           Started before this time
+          --tool <NAME>            Of this tool; may be repeated
+          --outcome <OUTCOME>      With this outcome; may be repeated [possible values: ok, tool_error,
+                                   rpc_error, http_error, timeout, cancelled, aborted, lost, unreadable,
+                                   pending, abandoned]
+          --session <ID>           In this session
+          --principal <PRINCIPAL>  By this principal
+          --tenant <NAME>          By this tenant
+          --client <NAME>          By this client
+          --upstream <NAME>        To this upstream
+          --catalogue <HASH>       Under this tool list, by its hash
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Examples:
       callbox tail
@@ -385,44 +234,27 @@ fn help_of_every_command() {
     ----- stdout -----
     Show a call or a session
 
-    Usage: callbox show [OPTIONS] <ID>
+    Usage: callbox show [OPTIONS] <ID> [NUMBER]
 
     Arguments:
-      <ID>
-              Id of a call or a session, or its beginning
+      <ID>      Id of a call or a session, or its beginning
+      [NUMBER]  Number of a call in that session
 
     Options:
-          --full
-              Show long arguments, results and texts whole
-
-          --headers
-              Show the HTTP headers of a call
-
-          --json
-              One JSON object a line: the call, or the session with its calls and other messages
-
-      -h, --help
-              Print help (see a summary with '-h')
+          --full     Show long arguments, results and texts whole
+          --headers  Show the HTTP headers of a call
+          --json     One JSON object a line: the call, or the session with its calls and other messages
+      -h, --help     Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Examples:
       callbox show 0193a7
+      callbox show 0193a7 3
       callbox show 0193a7c2-4e --full --headers
       callbox show 0193a7 --json
     ----- stderr -----
@@ -435,65 +267,29 @@ fn help_of_every_command() {
     Usage: callbox export [OPTIONS]
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
+          --har            Write an HTTP Archive (HAR 1.2) instead of JSON Lines
+      -o, --output <FILE>  Write to this file; it appears when it is complete [default: stdout]
+      -h, --help           Print help
 
     Filters:
-          --since <TIME>
-              Started after this time, or so long ago: 1h, 2d, 2026-11-30T14:00Z
-
-          --until <TIME>
-              Started before this time
-
-          --tool <NAME>
-              Of this tool; may be repeated
-
-          --outcome <OUTCOME>
-              With this outcome; may be repeated
-              
-              [possible values: ok, tool_error, rpc_error, http_error, timeout, cancelled, aborted,
-              lost, unreadable, pending, abandoned]
-
-          --session <ID>
-              In this session
-
-          --principal <PRINCIPAL>
-              By this principal
-
-          --tenant <NAME>
-              By this tenant
-
-          --client <NAME>
-              By this client
-
-          --upstream <NAME>
-              To this upstream
-
-          --catalogue <HASH>
-              Under this tool list, by its hash
-
-          --har
-              Write an HTTP Archive (HAR 1.2) instead of JSON Lines
-
-      -o, --output <FILE>
-              Write to this file; it appears when it is complete [default: stdout]
+          --since <TIME>           Started after this time, or so long ago: 1h, 2d, 2026-11-30T14:00Z
+          --until <TIME>           Started before this time
+          --tool <NAME>            Of this tool; may be repeated
+          --outcome <OUTCOME>      With this outcome; may be repeated [possible values: ok, tool_error,
+                                   rpc_error, http_error, timeout, cancelled, aborted, lost, unreadable,
+                                   pending, abandoned]
+          --session <ID>           In this session
+          --principal <PRINCIPAL>  By this principal
+          --tenant <NAME>          By this tenant
+          --client <NAME>          By this client
+          --upstream <NAME>        To this upstream
+          --catalogue <HASH>       Under this tool list, by its hash
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Examples:
       callbox export --since 1d -o day.jsonl
@@ -508,34 +304,16 @@ fn help_of_every_command() {
     Usage: callbox erase [OPTIONS] <--session <ID>|--principal <PRINCIPAL>>
 
     Options:
-          --session <ID>
-              This session, with its calls and messages
-
-          --principal <PRINCIPAL>
-              All sessions of this principal
-
-          --yes
-              Do it; without this, only what would go is printed
-
-      -h, --help
-              Print help (see a summary with '-h')
+          --session <ID>           This session, with its calls and messages
+          --principal <PRINCIPAL>  All sessions of this principal
+          --yes                    Do it; without this, only what would go is printed
+      -h, --help                   Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Examples:
       callbox erase --session 0193a7c2
@@ -550,25 +328,13 @@ fn help_of_every_command() {
     Usage: callbox prune [OPTIONS]
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
+      -h, --help  Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
     ----- stderr -----
 
     ===== callbox config --help
@@ -585,25 +351,13 @@ fn help_of_every_command() {
       help    Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
+      -h, --help  Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
     ----- stderr -----
 
     ===== callbox completions --help
@@ -614,31 +368,16 @@ fn help_of_every_command() {
     Usage: callbox completions [OPTIONS] <SHELL>
 
     Arguments:
-      <SHELL>
-              Shell to complete for
-              
-              [possible values: bash, elvish, fish, powershell, zsh]
+      <SHELL>  Shell to complete for [possible values: bash, elvish, fish, powershell, zsh]
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
+      -h, --help  Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Examples:
       callbox completions bash > ~/.local/share/bash-completion/completions/callbox
@@ -653,29 +392,16 @@ fn help_of_every_command() {
     Usage: callbox man [OPTIONS] [COMMAND]
 
     Arguments:
-      [COMMAND]
-              Command to describe [default: callbox itself]
+      [COMMAND]  Command to describe [default: callbox itself]
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
+      -h, --help  Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
 
     Examples:
       callbox man | man -l -
@@ -690,28 +416,14 @@ fn help_of_every_command() {
     Usage: callbox config check [OPTIONS]
 
     Options:
-          --json
-              One JSON object a line for each problem
-
-      -h, --help
-              Print help (see a summary with '-h')
+          --json  One JSON object a line for each problem
+      -h, --help  Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
     ----- stderr -----
 
     ===== callbox config show --help
@@ -722,25 +434,13 @@ fn help_of_every_command() {
     Usage: callbox config show [OPTIONS]
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
+      -h, --help  Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
     ----- stderr -----
 
     ===== callbox config schema --help
@@ -751,25 +451,13 @@ fn help_of_every_command() {
     Usage: callbox config schema [OPTIONS]
 
     Options:
-      -h, --help
-              Print help (see a summary with '-h')
+      -h, --help  Print help
 
     Global options:
-      -c, --config <FILE>
-              Configuration file
-
-          --data <DIR>
-              Data directory of the call log [default: callbox-data]
-
-          --log-format <FORMAT>
-              Form of the log on stderr
-
-              Possible values:
-              - human: Text
-              - json:  One JSON object a line
-
-      -v, --verbose...
-              Say more on stderr; twice: even more
+      -c, --config <FILE>        Configuration file
+          --data <DIR>           Data directory of the call log [default: callbox-data]
+          --log-format <FORMAT>  Form of the log on stderr: human or json
+      -v, --verbose...           Say more on stderr; twice: even more
     ----- stderr -----
     ");
 }

@@ -4,8 +4,8 @@ use std::error::Error as StdError;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::Poll;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -139,7 +139,7 @@ where
 async fn drive<C>(
     connection: C,
     shut_down: fn(Pin<&mut C>),
-    watch: &ConnectionWatch,
+    watch: &Arc<ConnectionWatch>,
     options: &ServeOptions,
     drain: &Drain,
 ) -> Ended
@@ -147,6 +147,11 @@ where
     C: Future<Output = hyper::Result<()>>,
 {
     let mut connection = pin!(connection);
+    let echo = Arc::new(Echo {
+        watch: Arc::clone(watch),
+        task: Mutex::new(Waker::noop().clone()),
+    });
+    let waker = Waker::from(Arc::clone(&echo));
     let mut begun = pin!(drain.wait());
     let mut registered = false;
     let mut draining = false;
@@ -161,7 +166,11 @@ where
                 shut_down(connection.as_mut());
             }
         }
-        match connection.as_mut().poll(cx) {
+        echo.forward_to(cx.waker());
+        watch.set_polling(true);
+        let polled = connection.as_mut().poll(&mut Context::from_waker(&waker));
+        watch.set_polling(false);
+        match polled {
             Poll::Ready(Ok(())) => return Poll::Ready(Ended::Closed),
             Poll::Ready(Err(error)) => return Poll::Ready(Ended::Failed(error)),
             Poll::Pending => {}
@@ -175,6 +184,36 @@ where
         sleep.as_mut().poll(cx).map(|()| Ended::HeadTimeout)
     })
     .await
+}
+
+/// The waker given to hyper: wakes the connection's task, but not while that would be an echo of its own doing.
+struct Echo {
+    watch: Arc<ConnectionWatch>,
+    task: Mutex<Waker>,
+}
+
+impl Echo {
+    fn forward_to(&self, waker: &Waker) {
+        self.task
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(waker);
+    }
+}
+
+impl Wake for Echo {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.watch.is_echo() {
+            self.task
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .wake_by_ref();
+        }
+    }
 }
 
 /// Whether the client speaks HTTP/2 from the first byte. No HTTP/1 method begins like its preface.

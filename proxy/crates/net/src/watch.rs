@@ -5,6 +5,7 @@
 //! carry callbox's mark), and whether written bytes left (so that what arrived before a break still goes out). The
 //! wrapper looks at bytes in passing and never changes what hyper reads.
 
+use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -15,6 +16,7 @@ use std::time::Duration;
 use memchr::memmem;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 
 use crate::stream::Stream;
 
@@ -26,6 +28,11 @@ const KEEP: usize = 4096;
 
 /// Hyper's own answers are head-only and end like this.
 const BARE_END: &[u8] = b"content-length: 0\r\n\r\n";
+
+/// What a client still sends after its answer is read and thrown away within these bounds: closing with unread bytes
+/// would reset the connection, and the reset would take the answer with it.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 4 << 20;
 
 const IDLE: u8 = 0;
 const ANSWERING: u8 = 1;
@@ -46,6 +53,13 @@ pub struct ConnectionWatch {
     phase: AtomicU8,
     blocked: AtomicBool,
     reset: AtomicBool,
+    linger: AtomicBool,
+    /// hyper is being polled by the connection's own task.
+    polling: AtomicBool,
+    /// Wake-ups of that task are superfluous just now.
+    quiet: AtomicBool,
+    /// One was left out.
+    echoed: AtomicBool,
     refused: AtomicU64,
     read: AtomicU64,
     written: AtomicU64,
@@ -62,6 +76,10 @@ impl Default for ConnectionWatch {
             phase: AtomicU8::new(IDLE),
             blocked: AtomicBool::new(false),
             reset: AtomicBool::new(false),
+            linger: AtomicBool::new(false),
+            polling: AtomicBool::new(false),
+            quiet: AtomicBool::new(false),
+            echoed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -97,6 +115,38 @@ impl ConnectionWatch {
         self.reset.store(true, Relaxed);
     }
 
+    /// The client is still sending what nobody reads any more; it must get its answer all the same.
+    pub fn linger_on_close(&self) {
+        self.linger.store(true, Relaxed);
+    }
+
+    /// Runs `poll`, which takes a frame out of one of hyper's body channels, without waking the connection's own task
+    /// when it is that task which polls. hyper wakes the channel's other end after each frame; here both ends are
+    /// driven by one task, which would only find that there is nothing to do. True beside the result: a wake-up was due
+    /// and left out, and it is the caller's to make it good if the frame was not the last.
+    pub fn without_echo<T>(&self, poll: impl FnOnce() -> T) -> (T, bool) {
+        if !self.polling.load(Relaxed) {
+            return (poll(), false);
+        }
+        self.quiet.store(true, Relaxed);
+        let result = poll();
+        self.quiet.store(false, Relaxed);
+        (result, self.echoed.swap(false, Relaxed))
+    }
+
+    pub(crate) fn set_polling(&self, polling: bool) {
+        self.polling.store(polling, Relaxed);
+    }
+
+    /// Whether a wake-up is to be left out. If so, that is remembered.
+    pub(crate) fn is_echo(&self) -> bool {
+        let quiet = self.quiet.load(Relaxed);
+        if quiet {
+            self.echoed.store(true, Relaxed);
+        }
+        quiet
+    }
+
     /// Whether bytes given to hyper have not all reached the socket.
     pub fn write_blocked(&self) -> bool {
         self.blocked.load(Relaxed)
@@ -112,9 +162,9 @@ impl ConnectionWatch {
         self.refused.load(Relaxed)
     }
 
-    /// Bytes read and written so far, after decryption.
-    pub fn bytes(&self) -> (u64, u64) {
-        (self.read.load(Relaxed), self.written.load(Relaxed))
+    /// Bytes read and written since the last call, after decryption.
+    pub fn take_bytes(&self) -> (u64, u64) {
+        (self.read.swap(0, Relaxed), self.written.swap(0, Relaxed))
     }
 
     /// Whether the head just parsed, known to have a Transfer-Encoding, also has a Content-Length.
@@ -132,6 +182,15 @@ impl ConnectionWatch {
             }
         }
         !found
+    }
+
+    /// Whether the target just parsed had a fragment, which the parser dropped without a word.
+    pub fn had_fragment(&self, method: &str, target: &str) -> bool {
+        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        memchr::memchr(b'#', &tail).is_some() && {
+            let line = format!("{method} {target}#");
+            memmem::find(&tail, line.as_bytes()).is_some()
+        }
     }
 
     fn saw_read(&self, bytes: &[u8]) {
@@ -214,6 +273,13 @@ pub struct Watched {
     refusal: Refusal,
     /// The rest of an answer that stands in for hyper's own.
     standing_in: Vec<u8>,
+    lingering: Option<Lingering>,
+}
+
+#[derive(Debug)]
+struct Lingering {
+    until: Pin<Box<Sleep>>,
+    left: usize,
 }
 
 impl Watched {
@@ -229,6 +295,7 @@ impl Watched {
             watch,
             refusal,
             standing_in: Vec::new(),
+            lingering: None,
         }
     }
 
@@ -244,12 +311,32 @@ impl Watched {
         Poll::Ready(Ok(()))
     }
 
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let lingering = self.lingering.get_or_insert_with(|| Lingering {
+            until: Box::pin(tokio::time::sleep(LINGER)),
+            left: LINGER_BYTES,
+        });
+        let mut scratch = vec![0; 8192];
+        while lingering.left > 0 && lingering.until.as_mut().poll(cx).is_pending() {
+            let mut buf = ReadBuf::new(&mut scratch);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf)) {
+                Ok(()) if !buf.filled().is_empty() => {
+                    lingering.left = lingering.left.saturating_sub(buf.filled().len());
+                }
+                // The client is done, or gone.
+                _ => break,
+            }
+        }
+        Poll::Ready(())
+    }
+
     /// Takes the place of hyper's own answer. True when it was one.
     fn stand_in_for(&mut self, bytes: &[u8]) -> bool {
         let Some(status) = self.watch.bare_refusal(bytes) else {
             return false;
         };
         self.watch.refused.fetch_add(1, Relaxed);
+        self.watch.linger_on_close();
         self.standing_in = (self.refusal)(status);
         true
     }
@@ -301,7 +388,13 @@ impl AsyncWrite for Watched {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_stand_in(cx))?;
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        if self.lingering.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            if !self.watch.linger.load(Relaxed) {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        self.poll_linger(cx).map(Ok)
     }
 
     fn poll_write_vectored(
@@ -353,6 +446,15 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_fragment_is_seen_and_a_body_with_its_sign_is_not_one() {
+        assert!(watch_after(&[b"GET /a?b#c HTTP/1.1\r\n\r\n"]).had_fragment("GET", "/a?b"));
+        assert!(
+            !watch_after(&[b"GET /a?b HTTP/1.1\r\nx: #1\r\n\r\n# Title"])
+                .had_fragment("GET", "/a?b")
+        );
     }
 
     #[test]

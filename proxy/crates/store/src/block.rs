@@ -107,6 +107,11 @@ impl Packer {
         self.raw.extend_from_slice(&self.scratch);
     }
 
+    /// Adds a document of another block as it is.
+    pub(crate) fn copy(&mut self, doc: &Doc<'_>) {
+        self.add(doc.kind, doc.key, |out| out.extend_from_slice(doc.body));
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }

@@ -65,7 +65,7 @@ pub(crate) fn put_call(out: &mut Vec<u8>, call: &Call) {
     fields.bytes(tag::EXCHANGE, call.exchange_id.as_bytes());
     match call.request_id.as_deref() {
         Some(id) if is_text_of(id, call.exchange_id) => {
-            fields.number(tag::REQUEST_ID_IS_EXCHANGE, 1)
+            fields.number(tag::REQUEST_ID_IS_EXCHANGE, 1);
         }
         id => fields.optional(tag::REQUEST_ID, id),
     }
@@ -150,7 +150,7 @@ pub(crate) fn get_call(doc: &[u8], call: &mut Call) -> Result<(), Fault> {
             }
             (tag::SEQ, Value::Number(seq)) => call.seq = small(seq)?,
             (tag::PROTOCOL_VERSION, Value::Bytes(bytes)) => {
-                call.protocol_version = Some(text(bytes)?)
+                call.protocol_version = Some(text(bytes)?);
             }
             (tag::TRACE_ID, Value::Bytes(bytes)) => call.trace_id = Some(text(bytes)?),
             (tag::SPAN_ID, Value::Bytes(bytes)) => call.span_id = Some(text(bytes)?),

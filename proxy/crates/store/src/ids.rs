@@ -38,7 +38,7 @@ impl Ids {
     /// The id of something that happened at `at`, later than every id before it.
     pub fn next(&mut self, at: Micros) -> Uuid {
         self.last = instant_ticks(at).max(self.last + 1);
-        let upper = (self.last / FRACTIONS) << 16 | VERSION | self.last % FRACTIONS;
+        let upper = ((self.last / FRACTIONS) << 16) | VERSION | (self.last % FRACTIONS);
         let lower = self.random.next_u64() >> 2 | 1 << 63;
         Uuid::from_u64_pair(upper, lower)
     }
@@ -77,7 +77,7 @@ pub(crate) fn moment_of(key: i64) -> Micros {
 /// The smallest key of a moment.
 pub(crate) fn key_at(at: Micros) -> i64 {
     let ticks = instant_ticks(at);
-    ((ticks / FRACTIONS) << 16 | ticks % FRACTIONS).cast_signed()
+    (((ticks / FRACTIONS) << 16) | VERSION | (ticks % FRACTIONS)).cast_signed()
 }
 
 fn ticks(key: i64) -> u64 {

@@ -21,6 +21,7 @@ mod names;
 mod reader;
 mod record;
 mod retention;
+mod segments;
 mod summary;
 mod writer;
 

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 use sha2::{Digest, Sha256};
 
+use crate::record::Micros;
+
 /// What a name is the name of. Equal texts in different roles are different names, so that each role can be cleaned up
 /// or erased by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,67 +32,67 @@ impl Role {
     }
 }
 
-/// Names that the writer met lately. Peers choose some of them, so it is bounded.
+/// Names of calls that the writer met lately, with the hour of their last use as far as that is written down. Peers
+/// choose them, so it is bounded.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    tools: HashMap<Box<str>, i64>,
-    others: HashMap<(Role, Box<str>), i64>,
+    tools: HashMap<Box<str>, (i64, Micros)>,
+    catalogues: HashMap<Box<str>, (i64, Micros)>,
 }
 
-/// Entries kept.
+/// Entries kept of each.
 const MOST: usize = 4096;
+/// Uses are written down once in this time.
+const HOUR: Micros = 3_600_000_000;
 
 impl Names {
-    /// The number of a name; it gets one when it is new.
-    pub(crate) fn number(&mut self, conn: &Connection, role: Role, text: &str) -> Result<i64> {
-        // Tools are looked up with every call: without a copy of the text.
-        if role == Role::Tool {
-            if let Some(num) = self.tools.get(text) {
-                return Ok(*num);
-            }
-            let num = find_or_insert(conn, role, text)?;
-            bounded(&mut self.tools).insert(text.into(), num);
-            return Ok(num);
-        }
-        let key = (role, Box::from(text));
-        if let Some(num) = self.others.get(&key) {
-            return Ok(*num);
-        }
-        let num = find_or_insert(conn, role, text)?;
-        bounded(&mut self.others).insert(key, num);
-        Ok(num)
+    /// The number of a tool that is used now.
+    pub(crate) fn tool(&mut self, conn: &Connection, text: &str, at: Micros) -> Result<i64> {
+        used(&mut self.tools, conn, Role::Tool, text, at)
     }
 
-    /// The number of a name that may be absent.
-    pub(crate) fn optional(
-        &mut self,
-        conn: &Connection,
-        role: Role,
-        text: Option<&str>,
-    ) -> Result<Option<i64>> {
-        text.map(|text| self.number(conn, role, text)).transpose()
+    /// The number of a catalogue's hash that is used now.
+    pub(crate) fn catalogue(&mut self, conn: &Connection, text: &str, at: Micros) -> Result<i64> {
+        used(&mut self.catalogues, conn, Role::Catalogue, text, at)
     }
 
     /// Forgets what may no longer be true.
     pub(crate) fn clear(&mut self) {
         self.tools.clear();
-        self.others.clear();
+        self.catalogues.clear();
     }
 }
 
-fn bounded<K, V>(map: &mut HashMap<K, V>) -> &mut HashMap<K, V> {
-    if map.len() >= MOST {
-        map.clear();
+fn used(
+    known: &mut HashMap<Box<str>, (i64, Micros)>,
+    conn: &Connection,
+    role: Role,
+    text: &str,
+    at: Micros,
+) -> Result<i64> {
+    if let Some((num, hour)) = known.get(text)
+        && at < hour + HOUR
+    {
+        return Ok(*num);
     }
-    map
+    let hour = at / HOUR * HOUR;
+    let num = number(conn, role, text, hour)?;
+    conn.prepare_cached("UPDATE name SET used_at = ?2 WHERE num = ?1 AND used_at < ?2")?
+        .execute([num, hour])?;
+    if known.len() >= MOST {
+        known.clear();
+    }
+    known.insert(text.into(), (num, hour));
+    Ok(num)
 }
 
-fn find_or_insert(conn: &Connection, role: Role, text: &str) -> Result<i64> {
+/// The number of a name; it gets one when it is new.
+pub(crate) fn number(conn: &Connection, role: Role, text: &str, used_at: Micros) -> Result<i64> {
     if let Some(num) = find(conn, role, text)? {
         return Ok(num);
     }
-    conn.prepare_cached("INSERT INTO name (role, hash, text) VALUES (?1, ?2, ?3)")?
-        .insert(params![role.code(), hash(text), text])
+    conn.prepare_cached("INSERT INTO name (role, hash, text, used_at) VALUES (?1, ?2, ?3, ?4)")?
+        .insert(params![role.code(), hash(text), text, used_at])
 }
 
 /// The number of a name, when it has one.

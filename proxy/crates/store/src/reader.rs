@@ -27,7 +27,7 @@ mod walk;
 pub use follow::Follower;
 
 use blocks::Blocks;
-use load::{CallRow, Loader};
+use load::{CallRow, Loader, Met};
 use plan::Plan;
 use walk::{Direction, Walk};
 
@@ -41,6 +41,7 @@ pub struct Reader {
     dir: PathBuf,
     path: PathBuf,
     blocks: RefCell<Blocks>,
+    met: RefCell<Met>,
 }
 
 impl Reader {
@@ -55,6 +56,7 @@ impl Reader {
             dir: dir.to_path_buf(),
             path: files::database(dir),
             blocks: RefCell::default(),
+            met: RefCell::default(),
         })
     }
 
@@ -102,12 +104,18 @@ impl Reader {
         direction: Direction,
         sink: &mut dyn FnMut(Call) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let Some(mut plan) = self.read(|loader| Plan::make(loader.conn, filter))? else {
+        let begun = self.read(|loader| {
+            let Some(mut plan) = Plan::make(loader.conn, filter)? else {
+                return Ok(None);
+            };
+            let walk = Walk::begin(loader.conn, plan.take_sources(), plan.range(), direction)?;
+            Ok(Some((plan, walk)))
+        })?;
+        let Some((mut plan, mut walk)) = begun else {
             return Ok(());
         };
-        let mut walk = Walk::new(plan.take_sources(), plan.range(), direction);
         loop {
-            let page = self.read(|loader| {
+            let page = self.read_on(|loader| {
                 let mut page = Vec::new();
                 while page.len() < PAGE
                     && let Some(key) = walk.next(loader.conn)?
@@ -204,11 +212,21 @@ impl Reader {
         self.read(|loader| sessions::by_key(loader.conn, key))
     }
 
-    /// Runs `work` in one read transaction.
+    /// Runs `work` in one read transaction, as a query of its own.
     fn read<T>(&self, work: impl FnOnce(&Loader<'_>) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.met.take();
+        self.read_on(work)
+    }
+
+    /// Runs `work` in one read transaction, as the next part of a query. What was met in earlier parts is taken as it
+    /// was: that a session has meanwhile told its client's name does not make them wrong.
+    fn read_on<T>(
+        &self,
+        work: impl FnOnce(&Loader<'_>) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
         let failed = |source| StoreError::sql(&self.path, source);
         let snapshot = self.conn.unchecked_transaction().map_err(failed)?;
-        let loader = Loader::new(&snapshot, &self.blocks);
+        let loader = Loader::new(&snapshot, &self.blocks, &self.met);
         work(&loader).map_err(|fault| match fault {
             Fault::Sql(source) => failed(source),
             Fault::Other(error) => error,

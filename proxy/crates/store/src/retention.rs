@@ -14,10 +14,12 @@ use crate::error::StoreError;
 use crate::files;
 use crate::ids::{key_at, moment_of};
 use crate::record::Micros;
+use crate::segments;
 
 mod leftovers;
 
 use leftovers::Leftovers;
+pub(crate) use leftovers::in_use;
 
 /// Blocks of one transaction: a few thousand rows, some milliseconds.
 const BLOCKS: u32 = 8;
@@ -197,6 +199,7 @@ fn remove(conn: &mut Connection, need: Need, pruned: &mut Pruned) -> Result<Micr
     pruned.calls += rows("DELETE FROM call WHERE id <= ?1 AND block <= ?2")? as u64;
     pruned.messages += rows("DELETE FROM message WHERE id <= ?1 AND block <= ?2")? as u64;
     rows("DELETE FROM stale WHERE id <= ?1 AND block <= ?2")?;
+    segments::prune(&change, last)?;
     change
         .prepare_cached("DELETE FROM block WHERE num <= ?1 AND num < ?2")?
         .execute([*num, newest])?;

@@ -51,7 +51,7 @@ impl Options {
         Self {
             dir: dir.into(),
             synchronous_full: false,
-            max_age: Duration::from_secs(30 * 24 * 3600),
+            max_age: Duration::from_hours(720),
             max_bytes: 10 << 30,
             queue_records: 65_536,
             queue_bytes: 64 << 20,

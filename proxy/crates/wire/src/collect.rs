@@ -19,6 +19,8 @@ pub struct Collector {
     text: Vec<u8>,
     bytes: u64,
     rest: Option<Box<Rest>>,
+    /// `cap`, or less for the message at hand.
+    limit: usize,
 }
 
 /// What was gathered.
@@ -68,6 +70,7 @@ impl Collector {
     pub fn new(cap: usize) -> Self {
         Self {
             cap,
+            limit: cap,
             text: Vec::new(),
             bytes: 0,
             rest: None,
@@ -81,7 +84,7 @@ impl Collector {
             rest.push(bytes);
             return;
         }
-        let room = self.cap - self.text.len();
+        let room = self.limit.saturating_sub(self.text.len());
         let (kept, over) = bytes.split_at(bytes.len().min(room));
         self.keep(kept);
         if !over.is_empty() {
@@ -91,8 +94,19 @@ impl Collector {
         }
     }
 
+    /// Keeps no more of the message at hand than it has; the rest is only counted, hashed and scanned.
+    pub fn keep_no_more(&mut self) {
+        self.limit = self.text.len();
+    }
+
+    /// Bytes of the message at hand that are kept in memory.
+    pub fn held(&self) -> usize {
+        self.text.len()
+    }
+
     /// Ends the message and starts over.
     pub fn finish(&mut self) -> Collected {
+        self.limit = self.cap;
         Collected {
             text: std::mem::take(&mut self.text),
             bytes: std::mem::take(&mut self.bytes),

@@ -233,7 +233,7 @@ impl Redactor {
         let (root, active) = self.root(place, false);
         let mut edits = Vec::new();
         match self.walk(text.as_bytes(), root, &active, &mut edits) {
-            Ok(()) => spliced(text, &edits),
+            Ok(()) => spliced(text, edits),
             Err(_) => Cow::Owned(format!(
                 "\"{}\"",
                 self.mint.placeholder(Kind::Unread, text.as_bytes())
@@ -250,7 +250,7 @@ impl Redactor {
         if let Err(fault) = self.walk(readable, root, &active, &mut edits) {
             edits.retain(|edit| edit.end <= fault);
             self.replace(text, fault, text.len(), Kind::Unread, &mut edits);
-            return edit::apply(text, &edits);
+            return edit::apply(text, edits);
         }
         self.prefix(text, readable, broken, edits)
     }
@@ -259,7 +259,7 @@ impl Redactor {
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut edits = Vec::new();
         self.content(text.as_bytes(), plain(), &[], &mut edits);
-        spliced(text, &edits)
+        spliced(text, edits)
     }
 
     /// The beginning of a text that was cut.
@@ -276,10 +276,10 @@ impl Redactor {
 
     fn prefix(&self, text: &[u8], readable: &[u8], broken: bool, mut edits: Vec<Edit>) -> String {
         if !broken {
-            return edit::apply(readable, &edits);
+            return edit::apply(readable, edits);
         }
         self.replace(text, readable.len(), text.len(), Kind::Unread, &mut edits);
-        edit::apply(text, &edits)
+        edit::apply(text, edits)
     }
 
     /// The value of a header.
@@ -296,7 +296,7 @@ impl Redactor {
             sessions: true,
         };
         self.target_edits(target.as_bytes(), whole, &mut edits);
-        spliced(target, &edits)
+        spliced(target, edits)
     }
 
     /// Keyed digest (HMAC-SHA-256, its first half) of a value, for what must be told apart and never shown. Digests of
@@ -336,7 +336,7 @@ fn plain() -> About {
     }
 }
 
-fn spliced<'t>(text: &'t str, edits: &[Edit]) -> Cow<'t, str> {
+fn spliced(text: &str, edits: Vec<Edit>) -> Cow<'_, str> {
     if edits.is_empty() {
         Cow::Borrowed(text)
     } else {

@@ -108,6 +108,16 @@ impl Decoder {
         }
     }
 
+    /// Bytes of the event at hand that are kept in memory.
+    pub fn held(&self) -> usize {
+        self.data.held()
+    }
+
+    /// Keeps no more of the event at hand than it has; see [`Collector::keep_no_more`].
+    pub fn keep_no_more(&mut self) {
+        self.data.keep_no_more();
+    }
+
     /// Comment lines begun so far.
     pub fn comments(&self) -> u64 {
         self.comments

@@ -65,10 +65,14 @@ struct Entry<'a> {
     timings: Timings,
     comment: String,
     /// Members of ours begin with an underscore, as HAR wants it.
-    _call: String,
-    _session: String,
-    _tool: &'a str,
-    _outcome: &'static str,
+    #[serde(rename = "_call")]
+    call: String,
+    #[serde(rename = "_session")]
+    session: String,
+    #[serde(rename = "_tool")]
+    tool: &'a str,
+    #[serde(rename = "_outcome")]
+    outcome: &'static str,
 }
 
 #[derive(Serialize)]
@@ -102,8 +106,8 @@ struct Response<'a> {
     headers_size: i64,
     body_size: u64,
     /// As browsers write it for exchanges that broke.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    _error: Option<String>,
+    #[serde(rename = "_error", skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -149,10 +153,10 @@ impl<'a> Entry<'a> {
             cache: Empty {},
             timings,
             comment: format!("call {}", call.id),
-            _call: call.id.to_string(),
-            _session: call.session.id.to_string(),
-            _tool: &call.tool,
-            _outcome: words::outcome(call.outcome),
+            call: call.id.to_string(),
+            session: call.session.id.to_string(),
+            tool: &call.tool,
+            outcome: words::outcome(call.outcome),
         }
     }
 }
@@ -208,7 +212,7 @@ impl<'a> Response<'a> {
             redirect_url: header(headers, "location").unwrap_or(""),
             headers_size: -1,
             body_size: call.response_bytes,
-            _error: (call.end != End::Complete).then(|| words::name(call.end)),
+            error: (call.end != End::Complete).then(|| words::name(call.end)),
         }
     }
 }

@@ -6,12 +6,12 @@ use callbox_store::{Call, Capture, HeaderLine};
 
 use crate::answer::{Part, error_text, parts};
 use crate::args::ShowArgs;
+use crate::clock;
 use crate::json::{is_json, pretty};
 use crate::log::Log;
 use crate::terminal::Screen;
 use crate::text::{bytes, plural, truncate, visible};
 use crate::words::{self, BOLD, DIM, ODD, PLAIN};
-use crate::{clock, ids};
 
 /// Lines of one text without `--full`.
 const LINES: usize = 40;
@@ -47,12 +47,12 @@ pub(super) fn print(
     }
     let mut hints = vec![format!(
         "callbox show {} shows its session",
-        ids::prefix(call.session.id, ids::SHORTEST)
+        log.short_session(call.session.id)
     )];
     if page.cut {
         hints.push(format!(
             "callbox show {} --full shows long texts whole",
-            log.shorten(call.id)
+            log.short_calls(&[call.id]).concat()
         ));
     }
     Ok(hints)
@@ -84,10 +84,10 @@ impl Page<'_> {
 
     fn facts(&mut self, call: &Call) -> anyhow::Result<()> {
         let session = &call.session;
-        let found = words::name(session.source);
+        let source = words::name(session.source);
         self.fact(
             "session",
-            &format!("{}  call {}, found by {found}", session.id, call.seq),
+            &format!("{}  call {}, source {source}", session.id, call.seq),
         )?;
         if let Some(client) = &session.client {
             self.fact("client", &words::client(client))?;
@@ -134,7 +134,10 @@ impl Page<'_> {
             .map_or_else(|| "no answer".to_owned(), |status| status.to_string());
         self.fact(
             "http",
-            &format!("{} {} {}  {status}", http.method, http.target, http.version),
+            &format!(
+                "{} {} {} -> {status}",
+                http.method, http.target, http.version
+            ),
         )?;
         self.fact("end", &words::name(call.end))?;
         self.optional(
@@ -145,7 +148,7 @@ impl Page<'_> {
         self.fact(
             "bodies",
             &format!(
-                "{} sent, {} received",
+                "request {}, response {}",
                 bytes(call.request_bytes),
                 bytes(call.response_bytes)
             ),
@@ -261,7 +264,7 @@ impl Page<'_> {
             .iter()
             .map(|event| format!("{:>10.1} ms  {}", event.offset_ms, visible(&event.kind)))
             .collect();
-        self.section("events", &plural(lines.len() as u64, "event"), &lines)
+        self.section("events", "", &lines)
     }
 
     fn headers(&mut self, title: &str, headers: &[HeaderLine]) -> anyhow::Result<()> {

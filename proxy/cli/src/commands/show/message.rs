@@ -60,6 +60,16 @@ impl Note<'_> {
             && message.method.as_deref().is_some_and(counted)
     }
 
+    /// Whether nobody misses it: a step of every session that went as it always does.
+    pub(super) fn is_routine(&self) -> bool {
+        self.first.method.as_deref() == Some("notifications/initialized") && self.flags().is_empty()
+    }
+
+    /// Whether a person was asked.
+    pub(super) fn is_elicitation(&self) -> bool {
+        self.first.method.as_deref() == Some("elicitation/create")
+    }
+
     /// What it was: the method, or the kind where there is none.
     pub(super) fn name(&self) -> String {
         let method = self.first.method.as_deref().unwrap_or(&self.first.kind);

@@ -24,8 +24,8 @@ pub(super) fn http1<B: Body>(request: &mut Request<B>) {
     }
     *request.version_mut() = Version::HTTP_11;
     let unframed = !request.body().is_end_stream()
-        && !request.headers().contains_key(TRANSFER_ENCODING)
-        && !request.headers().contains_key(CONTENT_LENGTH);
+        && !request.headers().contains_key(CONTENT_LENGTH)
+        && !request.headers().contains_key(TRANSFER_ENCODING);
     if unframed {
         // hyper would leave the body of a GET out when nothing says that there is one.
         request

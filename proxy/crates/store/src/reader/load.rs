@@ -69,22 +69,37 @@ impl CallRow {
     }
 }
 
-/// Loads within one read transaction; what it remembers is true for that long.
+/// Loads within one read transaction.
 pub(crate) struct Loader<'c> {
     pub(crate) conn: &'c Connection,
     blocks: &'c RefCell<Blocks>,
-    sessions: RefCell<HashMap<i64, Arc<Session>>>,
-    names: RefCell<HashMap<i64, String>>,
+    met: &'c RefCell<Met>,
+}
+
+/// Sessions and names met in the course of a query.
+#[derive(Debug, Default)]
+pub(crate) struct Met {
+    sessions: HashMap<i64, Arc<Session>>,
+    names: HashMap<i64, String>,
+}
+
+/// Of each so many, then anew.
+const MET: usize = 8192;
+
+fn bounded<V>(map: &mut HashMap<i64, V>) -> &mut HashMap<i64, V> {
+    if map.len() >= MET {
+        map.clear();
+    }
+    map
 }
 
 impl<'c> Loader<'c> {
-    pub(crate) fn new(conn: &'c Connection, blocks: &'c RefCell<Blocks>) -> Self {
-        Self {
-            conn,
-            blocks,
-            sessions: RefCell::default(),
-            names: RefCell::default(),
-        }
+    pub(crate) fn new(
+        conn: &'c Connection,
+        blocks: &'c RefCell<Blocks>,
+        met: &'c RefCell<Met>,
+    ) -> Self {
+        Self { conn, blocks, met }
     }
 
     /// The call of a row. A damaged document costs its payloads, and the call says so.
@@ -224,20 +239,20 @@ impl<'c> Loader<'c> {
 
     /// A session by its number. Should its row be lost, its calls are still shown.
     fn session(&self, num: i64) -> Result<Arc<Session>, Fault> {
-        if let Some(session) = self.sessions.borrow().get(&num) {
+        if let Some(session) = self.met.borrow().sessions.get(&num) {
             return Ok(Arc::clone(session));
         }
         let session = Arc::new(sessions::by_number(self.conn, num)?);
-        self.sessions.borrow_mut().insert(num, Arc::clone(&session));
+        bounded(&mut self.met.borrow_mut().sessions).insert(num, Arc::clone(&session));
         Ok(session)
     }
 
     fn name(&self, num: i64) -> Result<String, Fault> {
-        if let Some(name) = self.names.borrow().get(&num) {
+        if let Some(name) = self.met.borrow().names.get(&num) {
             return Ok(name.clone());
         }
         let name = names::text(self.conn, num)?.unwrap_or_default();
-        self.names.borrow_mut().insert(num, name.clone());
+        bounded(&mut self.met.borrow_mut().names).insert(num, name.clone());
         Ok(name)
     }
 }
@@ -249,9 +264,7 @@ pub(crate) fn catalogue(
     hash: &str,
 ) -> Result<Option<Catalogue>, Fault> {
     let found: Option<(i64, Micros, Vec<u8>)> = conn
-        .prepare_cached(
-            "SELECT upstream, seen_at, data FROM catalogue WHERE hash = ?1 AND data IS NOT NULL",
-        )?
+        .prepare_cached("SELECT upstream, seen_at, data FROM catalogue WHERE hash = ?1")?
         .query_row([num], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let Some((upstream, seen_at, data)) = found else {

@@ -1,7 +1,7 @@
 //! From a filter to the places to look in, and to the check that each row found there must pass.
 //!
-//! Several conditions, one is followed: the one under which the fewest calls are. Counting stops early, so a poor guess
-//! costs a millisecond and never a scan of the log.
+//! Of several conditions one is followed, the others are checked. Counting stops early, so a poor guess costs a
+//! millisecond.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -17,11 +17,14 @@ use crate::filter::{CallFilter, SessionFilter, full_hash};
 use crate::ids::key_at;
 use crate::names::{self, Role};
 use crate::record::{Micros, Outcome};
+use crate::segments::{self, Owner};
 
-/// Counting stops here.
-const COUNTED: u32 = 10_000;
+/// Fewer calls than this are looked at one by one, whatever else could be done.
+const FEW: u32 = 2000;
 /// With more sessions than this the calls are gone through instead: that many sessions have most of them.
 const SESSIONS: u32 = 20_000;
+/// Likewise with more lists.
+const LISTS: usize = 100_000;
 
 /// How to answer a filter.
 #[derive(Debug)]
@@ -86,6 +89,9 @@ impl Plan {
         }
         let attributes = filter.of_session();
         if attributes != SessionFilter::default() {
+            if sessions::narrowest(conn, &attributes)?.is_none() {
+                return Ok(None);
+            }
             plan.sessions = Some(SessionCheck {
                 filter: attributes,
                 known: HashMap::new(),
@@ -131,95 +137,118 @@ impl Plan {
         }
     }
 
+    /// The way on which the fewest calls have to be looked at, as far as counting a few of them tells.
     fn choose(&self, conn: &Connection) -> Result<Vec<Source>, Fault> {
         let everywhere = |place| Source {
             place,
             span: self.range.clone(),
         };
-        if let Some(num) = self.session {
-            return Ok(vec![everywhere(Place::Session(num))]);
-        }
-        let mut ways: Vec<Vec<Source>> = vec![vec![everywhere(Place::All)]];
-        if let Some(tools) = &self.tools {
-            ways.push(
-                tools
-                    .iter()
-                    .map(|num| everywhere(Place::Tool(*num)))
-                    .collect(),
-            );
+        let all = vec![everywhere(Place::All)];
+        if self.few(conn, Place::All)? {
+            return Ok(all);
         }
         if let Some(outcomes) = &self.outcomes
             && !outcomes.contains(&Outcome::Ok.code())
         {
-            ways.push(
-                outcomes
-                    .iter()
-                    .map(|code| everywhere(Place::Outcome(*code)))
-                    .collect(),
-            );
-        }
-        let mut best = None;
-        let mut fewest = COUNTED;
-        for way in ways {
-            let count = count(conn, &way, fewest)?;
-            if best.is_none() || count < fewest {
-                fewest = count;
-                best = Some(way);
+            let places: Vec<_> = outcomes.iter().map(|code| Place::Outcome(*code)).collect();
+            let mut few = true;
+            for place in &places {
+                few &= self.few(conn, *place)?;
+            }
+            if few || self.tools.is_none() && self.session.is_none() && self.sessions.is_none() {
+                return Ok(places.into_iter().map(everywhere).collect());
             }
         }
-        let mut best = best.unwrap_or_default();
-        // Many calls by every other way, or a way at all through the sessions.
-        if fewest > 256
-            && let Some(check) = &self.sessions
-            && let Some(way) = self.through_sessions(conn, &check.filter)?
-        {
-            best = way;
+        let by_sessions = match (self.session, &self.sessions) {
+            (Some(num), _) => Some(vec![(num, self.range.clone())]),
+            (None, Some(check)) => sessions_asked_for(conn, &check.filter)?,
+            (None, None) => None,
+        };
+        let tools: Vec<_> = self
+            .tools
+            .iter()
+            .flatten()
+            .map(|num| (Owner::Tool(*num), self.range.clone()))
+            .collect();
+        match (by_sessions, &self.tools) {
+            (None, None) => Ok(all),
+            (None, Some(_)) => self.through_lists(conn, &tools),
+            (Some(sessions), Some(names))
+                if segments::rarer(conn, names, sessions.iter().map(|(num, _)| *num))? =>
+            {
+                self.through_lists(conn, &tools)
+            }
+            (Some(sessions), _) => {
+                let lists = sessions
+                    .into_iter()
+                    .map(|(num, span)| (Owner::Session(num), span));
+                self.through_lists(conn, &lists.collect::<Vec<_>>())
+            }
         }
-        Ok(best)
     }
 
-    /// The sessions asked for, each with the span of its calls; nothing when there are too many, or no index finds them.
-    fn through_sessions(
+    /// Whether there are only few calls at a place.
+    fn few(&self, conn: &Connection, place: Place) -> Result<bool> {
+        let query = match place {
+            Place::Outcome(_) => {
+                "SELECT count(*) FROM (SELECT 1 FROM call
+                     WHERE outcome = ?4 AND outcome <> 0 AND id BETWEEN ?1 AND ?2 LIMIT ?3)"
+            }
+            _ => {
+                "SELECT count(*) FROM (SELECT 1 FROM call WHERE id BETWEEN ?1 AND ?2 AND ?4 IS NULL LIMIT ?3)"
+            }
+        };
+        let outcome = match place {
+            Place::Outcome(code) => Some(code),
+            _ => None,
+        };
+        let (start, end) = self.range.clone().into_inner();
+        let count: u32 = conn
+            .prepare_cached(query)?
+            .query_row(params![start, end, FEW, outcome], |row| row.get(0))?;
+        Ok(count < FEW)
+    }
+
+    /// Lists of these owners, and what is in no list.
+    fn through_lists(
         &self,
         conn: &Connection,
-        filter: &SessionFilter,
-    ) -> Result<Option<Vec<Source>>, Fault> {
-        let Some((attribute, num)) = sessions::narrowest(conn, filter)? else {
-            return Ok(Some(Vec::new()));
+        owners: &[(Owner, RangeInclusive<i64>)],
+    ) -> Result<Vec<Source>, Fault> {
+        let overlap = |span: &RangeInclusive<i64>, other: &RangeInclusive<i64>| {
+            span.start() <= other.end() && other.start() <= span.end()
         };
-        let query = match attribute {
-            Attribute::Principal => {
-                "SELECT num, first_at, last_at FROM session JOIN activity ON activity.session = session.num
-                 WHERE principal = ?1 AND calls > 0 LIMIT ?2"
+        let mut sources = Vec::new();
+        for segment in segments::all(conn)? {
+            let span = segment.first..=segment.last;
+            if !overlap(&span, &self.range) {
+                continue;
             }
-            Attribute::Tenant => {
-                "SELECT num, first_at, last_at FROM session JOIN activity ON activity.session = session.num
-                 WHERE tenant = ?1 AND calls > 0 LIMIT ?2"
+            for (owner, active) in owners {
+                if overlap(&span, active) {
+                    sources.push(Source {
+                        place: Place::List(segment, *owner),
+                        span: span.clone(),
+                    });
+                }
             }
-            Attribute::Client => {
-                "SELECT num, first_at, last_at FROM session JOIN activity ON activity.session = session.num
-                 WHERE client = ?1 AND calls > 0 LIMIT ?2"
+            if sources.len() > LISTS {
+                return Ok(vec![Source {
+                    place: Place::All,
+                    span: self.range.clone(),
+                }]);
             }
-            Attribute::None => return Ok(None),
-        };
-        let spread = Spread::read(conn)?;
-        let mut query = conn.prepare_cached(query)?;
-        let found = query.query_map(params![num, SESSIONS + 1], |row| {
-            let span = key_at(row.get::<_, Micros>(1)? - spread.late)
-                ..=key_at(row.get::<_, Micros>(2)? + spread.early) + 1;
-            Ok(Source {
-                place: Place::Session(row.get(0)?),
-                span,
-            })
-        })?;
-        let mut sources = found.collect::<Result<Vec<_>>>()?;
-        if sources.len() > SESSIONS as usize {
-            return Ok(None);
         }
-        sources.retain(|source| {
-            source.span.end() >= self.range.start() && source.span.start() <= self.range.end()
+        let listed = segments::listed(conn)?;
+        sources.push(Source {
+            place: Place::Late,
+            span: self.range.clone(),
         });
-        Ok(Some(sources))
+        sources.push(Source {
+            place: Place::All,
+            span: listed.saturating_add(1)..=i64::MAX,
+        });
+        Ok(sources)
     }
 }
 
@@ -234,6 +263,46 @@ impl SessionCheck {
     }
 }
 
+/// A session and the keys its calls can have.
+type ActiveSession = (i64, RangeInclusive<i64>);
+
+/// The sessions asked for, each with the span of its calls; nothing when there are too many, or no index finds them.
+fn sessions_asked_for(
+    conn: &Connection,
+    filter: &SessionFilter,
+) -> Result<Option<Vec<ActiveSession>>, Fault> {
+    let Some((attribute, num)) = sessions::narrowest(conn, filter)? else {
+        return Ok(Some(Vec::new()));
+    };
+    let query = match attribute {
+        Attribute::Principal => {
+            "SELECT num, first_at, last_at FROM session JOIN activity ON activity.session = session.num
+             WHERE principal = ?1 LIMIT ?2"
+        }
+        Attribute::Tenant => {
+            "SELECT num, first_at, last_at FROM session JOIN activity ON activity.session = session.num
+             WHERE tenant = ?1 LIMIT ?2"
+        }
+        Attribute::Client => {
+            "SELECT num, first_at, last_at FROM session JOIN activity ON activity.session = session.num
+             WHERE client = ?1 LIMIT ?2"
+        }
+        Attribute::None => return Ok(None),
+    };
+    let spread = Spread::read(conn)?;
+    let mut query = conn.prepare_cached(query)?;
+    let found = query.query_map(params![num, SESSIONS + 1], |row| {
+        let (first_at, last_at): (Micros, Micros) = (row.get(1)?, row.get(2)?);
+        let last = key_at(last_at.saturating_add(spread.early)).saturating_add(0xffff);
+        Ok((
+            row.get(0)?,
+            key_at(first_at.saturating_sub(spread.late))..=last,
+        ))
+    })?;
+    let found = found.collect::<Result<Vec<_>>>()?;
+    Ok((found.len() <= SESSIONS as usize).then_some(found))
+}
+
 /// How far starts lie from the moments in their ids.
 struct Spread {
     early: Micros,
@@ -242,7 +311,7 @@ struct Spread {
 
 impl Spread {
     fn read(conn: &Connection) -> Result<Self> {
-        conn.prepare_cached("SELECT early, late FROM spread")?
+        conn.prepare_cached("SELECT early, late FROM bounds")?
             .query_row([], |row| {
                 Ok(Self {
                     early: row.get(0)?,
@@ -269,39 +338,4 @@ fn range(conn: &Connection, filter: &CallFilter) -> Result<Option<RangeInclusive
         key_at(until.saturating_add(spread.early)).saturating_add(0xffff)
     });
     Ok(Some(start..=end.min(newest)))
-}
-
-/// Calls under these sources, up to `most`.
-fn count(conn: &Connection, sources: &[Source], most: u32) -> Result<u32> {
-    let mut total = 0;
-    for Source { place, span } in sources {
-        let (query, selector) = match place {
-            Place::All => (
-                "SELECT count(*) FROM (SELECT 1 FROM call WHERE id BETWEEN ?1 AND ?2 AND ?4 IS NULL LIMIT ?3)",
-                None,
-            ),
-            Place::Tool(num) => (
-                "SELECT count(*) FROM (SELECT 1 FROM call WHERE tool = ?4 AND id BETWEEN ?1 AND ?2 LIMIT ?3)",
-                Some(*num),
-            ),
-            Place::Outcome(code) => (
-                "SELECT count(*) FROM (SELECT 1 FROM call WHERE outcome = ?4 AND outcome <> 0 AND id BETWEEN ?1 AND ?2 LIMIT ?3)",
-                Some(i64::from(*code)),
-            ),
-            Place::Session(num) => (
-                "SELECT count(*) FROM (SELECT 1 FROM call WHERE session = ?4 AND id BETWEEN ?1 AND ?2 LIMIT ?3)",
-                Some(*num),
-            ),
-        };
-        total += conn.prepare_cached(query)?.query_row(
-            params![
-                span.start(),
-                span.end(),
-                most.saturating_sub(total),
-                selector
-            ],
-            |row| row.get::<_, u32>(0),
-        )?;
-    }
-    Ok(total)
 }

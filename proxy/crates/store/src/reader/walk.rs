@@ -1,13 +1,15 @@
-//! Keys of calls in order, from one or several places at once: an index entry's calls, a session's, or all.
+//! Keys of calls in order, from one or several places at once: an index, lists, or all.
 //!
-//! Every place gives its keys in order, in portions; they are merged. A place that can have nothing yet (a session that
-//! was last active earlier than where the walk is) is not asked before it can.
+//! Every place gives its keys in order, in portions; they are merged. A place that can have nothing yet (a list of older
+//! calls than where the walk is) is not asked before it can.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::RangeInclusive;
 
 use rusqlite::{Connection, Result, params};
+
+use crate::segments::{self, Owner, Segment};
 
 /// Towards newer or older calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +21,14 @@ pub(crate) enum Direction {
 /// Where keys come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
+    /// Every call.
     All,
-    Tool(i64),
+    /// Every call that is in no list yet.
+    Late,
+    /// Calls with an outcome that is not `ok`.
     Outcome(u8),
-    Session(i64),
+    /// A list.
+    List(Segment, Owner),
 }
 
 /// A place and the keys it can have at most.
@@ -46,6 +52,7 @@ pub(crate) struct Walk {
     active: Vec<Stream>,
     /// Heads of the active streams, the next key on top.
     heads: BinaryHeap<(Reverse<i64>, usize)>,
+    last: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -58,27 +65,47 @@ struct Stream {
 }
 
 impl Walk {
-    /// A walk over `range`.
-    pub(crate) fn new(
+    /// A walk over `range`. It may go on in later transactions: what is at work with the log meanwhile moves calls into
+    /// lists, and those are sources of their own already.
+    pub(crate) fn begin(
+        conn: &Connection,
         mut sources: Vec<Source>,
         range: RangeInclusive<i64>,
         direction: Direction,
-    ) -> Self {
+    ) -> Result<Self> {
         match direction {
             Direction::Forward => sources.sort_by_key(|source| Reverse(*source.span.start())),
             Direction::Backward => sources.sort_by_key(|source| *source.span.end()),
         }
-        Self {
+        let mut walk = Self {
             direction,
             range,
             waiting: sources,
             active: Vec::new(),
             heads: BinaryHeap::new(),
+            last: None,
+        };
+        walk.begin_those_due(conn)?;
+        Ok(walk)
+    }
+
+    /// The next key. No key comes twice, though a list and what came late may both have it.
+    pub(crate) fn next(&mut self, conn: &Connection) -> Result<Option<i64>> {
+        loop {
+            self.begin_those_due(conn)?;
+            let Some((Reverse(head), at)) = self.heads.pop() else {
+                return Ok(None);
+            };
+            self.advance(conn, at)?;
+            let key = self.order(head);
+            if self.last.replace(key) != Some(key) {
+                return Ok(Some(key));
+            }
         }
     }
 
-    /// The next key.
-    pub(crate) fn next(&mut self, conn: &Connection) -> Result<Option<i64>> {
+    /// Begins with the sources that can have a key before, or at, the smallest one known.
+    fn begin_those_due(&mut self, conn: &Connection) -> Result<()> {
         while let Some(source) = self.waiting.last() {
             let first = match self.direction {
                 Direction::Forward => *source.span.start(),
@@ -91,21 +118,19 @@ impl Walk {
             {
                 break;
             }
-            let place = source.place;
-            self.waiting.pop();
+            let Some(Source { place, span }) = self.waiting.pop() else {
+                break;
+            };
+            let rest = *span.start().max(self.range.start())..=*span.end().min(self.range.end());
             self.active.push(Stream {
                 place,
-                rest: self.range.clone(),
+                rest,
                 fetched: VecDeque::new(),
                 portion: FIRST,
             });
             self.advance(conn, self.active.len() - 1)?;
         }
-        let Some((Reverse(head), at)) = self.heads.pop() else {
-            return Ok(None);
-        };
-        self.advance(conn, at)?;
-        Ok(Some(self.order(head)))
+        Ok(())
     }
 
     /// Smaller comes first. It is its own inverse.
@@ -131,53 +156,52 @@ impl Walk {
 impl Stream {
     fn fetch(&mut self, conn: &Connection, direction: Direction) -> Result<()> {
         let (start, end) = self.rest.clone().into_inner();
-        let mut query = conn.prepare_cached(query(self.place, direction))?;
-        let selector = match self.place {
-            Place::All => None,
-            Place::Tool(num) | Place::Session(num) => Some(num),
-            Place::Outcome(code) => Some(code.into()),
+        let list = match self.place {
+            Place::List(segment, owner) => Some(segments::calls(conn, segment, owner)?),
+            Place::Late => Some(segments::late(conn)?),
+            Place::All | Place::Outcome(_) => None,
         };
-        let keys = query.query_map(params![start, end, self.portion, selector], |row| {
-            row.get(0)
-        })?;
+        if let Some(mut keys) = list {
+            keys.retain(|key| self.rest.contains(key));
+            if direction == Direction::Backward {
+                keys.reverse();
+            }
+            self.fetched = keys.into();
+            self.rest = RangeInclusive::new(1, 0);
+            return Ok(());
+        }
+        let mut query = conn.prepare_cached(query(self.place, direction))?;
+        let outcome = match self.place {
+            Place::Outcome(code) => Some(code),
+            _ => None,
+        };
+        let keys = query.query_map(params![start, end, self.portion, outcome], |row| row.get(0))?;
         self.fetched = keys.collect::<Result<_>>()?;
         let whole = self.fetched.len() < self.portion as usize;
         self.portion = (self.portion * 2).min(MOST);
         self.rest = match (self.fetched.back(), direction) {
-            (Some(last), Direction::Forward) if !whole => *last + 1..=end,
-            (Some(last), Direction::Backward) if !whole => start..=*last - 1,
+            (Some(reached), Direction::Forward) if !whole => *reached + 1..=end,
+            (Some(reached), Direction::Backward) if !whole => start..=*reached - 1,
             _ => RangeInclusive::new(1, 0),
         };
         Ok(())
     }
 }
 
-/// The statement for a place; each is a range of one index (tested).
+/// The statement for a range of calls; each follows one index (tested).
 pub(crate) fn query(place: Place, direction: Direction) -> &'static str {
     match (place, direction) {
-        (Place::All, Direction::Forward) => {
-            "SELECT id FROM call WHERE id BETWEEN ?1 AND ?2 AND ?4 IS NULL ORDER BY id LIMIT ?3"
-        }
-        (Place::All, Direction::Backward) => {
-            "SELECT id FROM call WHERE id BETWEEN ?1 AND ?2 AND ?4 IS NULL ORDER BY id DESC LIMIT ?3"
-        }
-        (Place::Tool(_), Direction::Forward) => {
-            "SELECT id FROM call WHERE tool = ?4 AND id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3"
-        }
-        (Place::Tool(_), Direction::Backward) => {
-            "SELECT id FROM call WHERE tool = ?4 AND id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3"
-        }
-        (Place::Session(_), Direction::Forward) => {
-            "SELECT id FROM call WHERE session = ?4 AND id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3"
-        }
-        (Place::Session(_), Direction::Backward) => {
-            "SELECT id FROM call WHERE session = ?4 AND id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3"
-        }
         (Place::Outcome(_), Direction::Forward) => {
             "SELECT id FROM call WHERE outcome = ?4 AND outcome <> 0 AND id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3"
         }
         (Place::Outcome(_), Direction::Backward) => {
             "SELECT id FROM call WHERE outcome = ?4 AND outcome <> 0 AND id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3"
+        }
+        (_, Direction::Forward) => {
+            "SELECT id FROM call WHERE id BETWEEN ?1 AND ?2 AND ?4 IS NULL ORDER BY id LIMIT ?3"
+        }
+        (_, Direction::Backward) => {
+            "SELECT id FROM call WHERE id BETWEEN ?1 AND ?2 AND ?4 IS NULL ORDER BY id DESC LIMIT ?3"
         }
     }
 }

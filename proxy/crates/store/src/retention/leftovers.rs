@@ -9,6 +9,11 @@ use crate::record::Micros;
 
 /// Rows looked at in a portion.
 const PORTION: u32 = 256;
+/// A session stays for a while after its last activity is beyond the horizon: its last records may be stored later than
+/// those of others.
+const SESSION_GRACE: Micros = 3_600_000_000;
+/// Uses of names are written down to the hour.
+const NAME_GRACE: Micros = 2 * SESSION_GRACE;
 
 /// Where the last portion ended.
 #[derive(Debug, Default)]
@@ -20,17 +25,14 @@ pub(crate) struct Leftovers {
 }
 
 impl Leftovers {
-    /// Looks through the next portion; a session may go when its last activity was before `horizon`. Gives back how
-    /// many did.
+    /// Looks through the next portion; what was last in use before `horizon` may go. Gives back how many sessions did.
     pub(crate) fn some(&mut self, conn: &mut Connection, horizon: Micros) -> Result<u64> {
         self.horizon = self.horizon.max(horizon);
         let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let sessions = self.sessions(&change)?;
         let names = self.names(&change)?;
-        let catalogues =
-            change.execute("DELETE FROM catalogue WHERE used_at < ?1", [self.horizon])?;
         change.commit()?;
-        self.removed |= sessions + names + catalogues > 0;
+        self.removed |= sessions + names > 0;
         Ok(sessions as u64)
     }
 
@@ -38,19 +40,17 @@ impl Leftovers {
     pub(crate) fn all(&mut self, conn: &mut Connection, horizon: Micros) -> Result<u64> {
         let mut sessions = 0;
         (self.session, self.name) = (0, 0);
-        loop {
+        while {
             sessions += self.some(conn, horizon)?;
-            if self.session == 0 {
-                break;
-            }
-        }
+            self.session != 0
+        } {}
+        // Sessions are gone now, so their names are without use.
         self.name = 0;
-        loop {
+        while {
             sessions += self.some(conn, horizon)?;
-            if self.name == 0 {
-                return Ok(sessions);
-            }
-        }
+            self.name != 0
+        } {}
+        Ok(sessions)
     }
 
     /// Whether something went since this was last asked.
@@ -59,61 +59,62 @@ impl Leftovers {
     }
 
     fn sessions(&mut self, conn: &Connection) -> Result<usize> {
-        let portion: Vec<i64> = conn
-            .prepare_cached(
-                "SELECT session FROM activity WHERE session > ?1 ORDER BY session LIMIT ?2",
-            )?
-            .query_map(params![self.session, PORTION], |row| row.get(0))?
+        let portion: Vec<(i64, Micros)> = conn
+            .prepare_cached("SELECT session, last_at FROM activity WHERE session > ?1 ORDER BY session LIMIT ?2")?
+            .query_map(params![self.session, PORTION], |row| row.try_into())?
             .collect::<Result<_>>()?;
-        let end = portion.last().copied().unwrap_or(i64::MAX);
+        let empty: bool = conn
+            .prepare_cached(
+                "SELECT NOT EXISTS (SELECT 1 FROM call) AND NOT EXISTS (SELECT 1 FROM message)",
+            )?
+            .query_row([], |row| row.get(0))?;
+        let grace = if empty { 0 } else { SESSION_GRACE };
         let mut removed = 0;
-        let gone: Vec<i64> = conn
-            .prepare_cached(
-                "SELECT session FROM activity WHERE session > ?1 AND session <= ?2 AND last_at < ?3
-                 AND NOT EXISTS (SELECT 1 FROM call WHERE call.session = activity.session)
-                 AND NOT EXISTS (SELECT 1 FROM message WHERE message.session = activity.session)",
-            )?
-            .query_map(params![self.session, end, self.horizon], |row| row.get(0))?
-            .collect::<Result<_>>()?;
-        for session in gone {
+        for (session, _) in portion
+            .iter()
+            .filter(|(_, last_at)| *last_at < self.horizon - grace)
+        {
             conn.prepare_cached("DELETE FROM session WHERE num = ?1")?
                 .execute([session])?;
             removed += conn
                 .prepare_cached("DELETE FROM activity WHERE session = ?1")?
                 .execute([session])?;
         }
-        self.session = if portion.is_empty() { 0 } else { end };
+        self.session = portion.last().map_or(0, |(session, _)| *session);
         Ok(removed)
     }
 
     fn names(&mut self, conn: &Connection) -> Result<usize> {
-        let portion: Vec<(i64, u8)> = conn
-            .prepare_cached("SELECT num, role FROM name WHERE num > ?1 ORDER BY num LIMIT ?2")?
-            .query_map(params![self.name, PORTION], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?
+        let portion: Vec<(i64, u8, Micros)> = conn
+            .prepare_cached(
+                "SELECT num, role, used_at FROM name WHERE num > ?1 ORDER BY num LIMIT ?2",
+            )?
+            .query_map(params![self.name, PORTION], |row| row.try_into())?
             .collect::<Result<_>>()?;
         let mut removed = 0;
-        for (num, role) in &portion {
-            if !in_use(conn, *num, *role)? {
+        for (num, role, used_at) in &portion {
+            let by_time = *role == Role::Tool.code() || *role == Role::Catalogue.code();
+            let unused = if by_time {
+                *used_at < self.horizon - NAME_GRACE
+            } else {
+                !in_use(conn, *num, *role)?
+            };
+            if unused {
+                conn.prepare_cached("DELETE FROM catalogue WHERE hash = ?1")?
+                    .execute([num])?;
                 removed += conn
                     .prepare_cached("DELETE FROM name WHERE num = ?1")?
                     .execute([num])?;
             }
         }
-        self.name = portion.last().map_or(0, |(num, _)| *num);
+        self.name = portion.last().map_or(0, |(num, ..)| *num);
         Ok(removed)
     }
 }
 
-/// Whether any row speaks of a name. Each question is one look into an index; upstreams, which the configuration
-/// names, always stay.
+/// Whether a session speaks of a name; one look into an index. Upstreams, which the configuration names, always stay.
 pub(crate) fn in_use(conn: &Connection, num: i64, role: u8) -> Result<bool> {
     let question = match role {
-        role if role == Role::Tool.code() => "SELECT EXISTS (SELECT 1 FROM call WHERE tool = ?1)",
-        role if role == Role::Catalogue.code() => {
-            "SELECT EXISTS (SELECT 1 FROM catalogue WHERE hash = ?1)"
-        }
         role if role == Role::Principal.code() => {
             "SELECT EXISTS (SELECT 1 FROM session WHERE principal = ?1)"
         }

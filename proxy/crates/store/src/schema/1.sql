@@ -6,10 +6,11 @@
 -- Strings that many rows share, by role: 0 tool, 1 catalogue hash, 2 upstream, 3 principal, 4 tenant, 5 client.
 -- Looked up by hash, so that the text itself stands in one place only and can be erased there.
 CREATE TABLE name (
-    num  INTEGER PRIMARY KEY AUTOINCREMENT,
-    role INTEGER NOT NULL,
-    hash INTEGER NOT NULL,
-    text TEXT NOT NULL
+    num     INTEGER PRIMARY KEY AUTOINCREMENT,
+    role    INTEGER NOT NULL,
+    hash    INTEGER NOT NULL,
+    used_at INTEGER NOT NULL, -- tools and catalogues: last call, to the hour
+    text    TEXT NOT NULL
 ) STRICT;
 CREATE INDEX name_hash ON name (hash);
 
@@ -54,10 +55,32 @@ CREATE TABLE call (
     took      INTEGER,          -- duration, microseconds
     block     INTEGER NOT NULL  -- where its document is
 ) STRICT;
-CREATE INDEX call_tool ON call (tool);
-CREATE INDEX call_session ON call (session);
 -- 0 is `ok`: the interesting calls are few.
 CREATE INDEX call_outcome ON call (outcome) WHERE outcome <> 0;
+
+-- Which calls a tool and a session have. Instead of an index entry for each call, which would touch a page for each
+-- tool and session with every commit: lists for some thousand calls at a time, written once, one after the other.
+-- A list may name calls that are gone. Calls above `bounds.listed`, and those in `late`, are in no list yet.
+CREATE TABLE segment (
+    num   INTEGER PRIMARY KEY,
+    first INTEGER NOT NULL,
+    last  INTEGER NOT NULL
+) STRICT;
+CREATE TABLE tool_calls (
+    segment INTEGER NOT NULL,
+    tool    INTEGER NOT NULL,
+    ids     BLOB NOT NULL,
+    PRIMARY KEY (segment, tool)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE session_calls (
+    segment INTEGER NOT NULL,
+    session INTEGER NOT NULL,
+    ids     BLOB NOT NULL,
+    PRIMARY KEY (segment, session)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE late (
+    id INTEGER PRIMARY KEY
+) STRICT;
 
 CREATE TABLE message (
     id      INTEGER PRIMARY KEY,
@@ -83,16 +106,15 @@ CREATE TABLE stale (
 
 CREATE TABLE catalogue (
     hash     INTEGER PRIMARY KEY, -- its name's number
-    upstream INTEGER,
-    seen_at  INTEGER,
-    used_at  INTEGER NOT NULL,    -- last call under it, to the hour
-    data     BLOB                 -- absent while only calls have named it
+    upstream INTEGER NOT NULL,
+    seen_at  INTEGER NOT NULL,
+    data     BLOB NOT NULL
 ) STRICT;
 
--- How far the moments in ids and the starts of calls lie apart at most: bounds of a search by time.
-CREATE TABLE spread (
-    one   INTEGER PRIMARY KEY CHECK (one = 1),
-    early INTEGER NOT NULL, -- microseconds that a start came before its id's moment
-    late  INTEGER NOT NULL  -- microseconds that a start came after it
+CREATE TABLE bounds (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    early  INTEGER NOT NULL, -- microseconds that a start came before the moment in its id at most
+    late   INTEGER NOT NULL, -- microseconds that a start came after it at most
+    listed INTEGER NOT NULL  -- calls up to this id are in a segment, or in `late`
 ) STRICT;
-INSERT INTO spread VALUES (1, 0, 0);
+INSERT INTO bounds VALUES (1, 0, 0, 0);

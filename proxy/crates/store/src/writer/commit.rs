@@ -1,6 +1,6 @@
 //! One commit: batches in, one transaction. All or nothing; what is remembered between commits is undone with it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -20,8 +20,9 @@ use crate::doc;
 use crate::error::StoreError;
 use crate::files;
 use crate::ids::{id_from, key_of, moment_of, tail_of};
-use crate::names::{Names, Role};
+use crate::names::{self, Names, Role};
 use crate::record::{Call, Catalogue, Message, Micros, Outcome};
+use crate::segments::{Segments, Unlisted};
 
 /// The open log and what the writer remembers of it.
 #[derive(Debug)]
@@ -38,8 +39,7 @@ pub(crate) struct Log {
     /// Changes by other processes seen so far: `erase` and `prune` make what is remembered untrue.
     foreign: i64,
     spread: Spread,
-    /// Hour in which each catalogue was last marked as in use.
-    in_use: HashMap<i64, i64>,
+    segments: Segments,
     /// Frames in the write-ahead log after the last commit.
     frames: Arc<AtomicI32>,
 }
@@ -81,14 +81,14 @@ impl Log {
             })
             .map_err(failed)?;
         let spread = conn
-            .query_row("SELECT early, late FROM spread", [], |row| {
+            .query_row("SELECT early, late FROM bounds", [], |row| {
                 Ok(Spread {
                     early: row.get(0)?,
                     late: row.get(1)?,
                 })
             })
             .map_err(failed)?;
-        let foreign = data_version(&mut conn).map_err(failed)?;
+        let foreign = data_version(&conn).map_err(failed)?;
         Ok(Self {
             packer: Packer::new(level)?,
             conn,
@@ -98,7 +98,7 @@ impl Log {
             next_block,
             foreign,
             spread,
-            in_use: HashMap::new(),
+            segments: Segments::default(),
             frames,
             file: files::identity(&path),
             path,
@@ -176,7 +176,7 @@ impl Log {
     pub(crate) fn forget(&mut self) {
         self.names.clear();
         self.sessions.clear();
-        self.in_use.clear();
+        self.segments.forget();
     }
 
     fn try_transact(
@@ -192,7 +192,7 @@ impl Log {
         if foreign != self.foreign {
             self.names.clear();
             self.sessions.clear();
-            self.in_use.clear();
+            self.segments.forget();
         }
         let mut txn = Txn {
             insert: change.prepare_cached(INSERT).map_err(failed)?,
@@ -204,7 +204,7 @@ impl Log {
             sessions: &mut self.sessions,
             next_block: &mut self.next_block,
             spread: &mut self.spread,
-            in_use: &mut self.in_use,
+            segments: &mut self.segments,
             done: Done::default(),
         };
         let before = *txn.spread;
@@ -213,9 +213,10 @@ impl Log {
             txn.close_block()?;
         }
         txn.sessions.flush(&change).map_err(failed)?;
+        txn.segments.flush(&change).map_err(failed)?;
         if (txn.spread.early, txn.spread.late) != (before.early, before.late) {
             change
-                .prepare_cached("UPDATE spread SET early = ?1, late = ?2")
+                .prepare_cached("UPDATE bounds SET early = ?1, late = ?2")
                 .and_then(|mut update| update.execute([txn.spread.early, txn.spread.late]))
                 .map_err(failed)?;
         }
@@ -244,7 +245,7 @@ struct Txn<'c, 'l> {
     sessions: &'l mut Sessions,
     next_block: &'l mut i64,
     spread: &'l mut Spread,
-    in_use: &'l mut HashMap<i64, i64>,
+    segments: &'l mut Segments,
     done: Done,
 }
 
@@ -276,37 +277,50 @@ impl Txn<'_, '_> {
     /// Stores a call; `false` when another call has its key.
     fn call(&mut self, call: &Call) -> Result<bool> {
         let (key, tail) = (key_of(call.id), tail_of(call.id));
-        let session = self
-            .sessions
-            .number(self.change, self.names, &call.session)?;
-        let tool = self.names.number(self.change, Role::Tool, &call.tool)?;
+        let session = self.sessions.number(self.change, &call.session)?;
+        let duration = call.duration_us.map(u64::cast_signed);
+        let ended_at = call.started_at.saturating_add(duration.unwrap_or(0));
+        let tool = self.names.tool(self.change, &call.tool, ended_at)?;
         let catalogue = match call.catalogue.as_deref() {
-            Some(hash) => Some(self.use_catalogue(hash, call.started_at)?),
+            Some(hash) => Some(self.names.catalogue(self.change, hash, ended_at)?),
             None => None,
         };
         let shift = call.started_at - moment_of(key);
-        let took = call.duration_us.map(u64::cast_signed);
         let (outcome, end) = (call.outcome.code(), call.end.code());
         let mut new_failed = i64::from(failed(call.outcome));
         let mut concluded = call.outcome != Outcome::Pending;
         let block = *self.next_block;
         let values = params![
-            key, tail, session, tool, outcome, end, catalogue, shift, took, block
+            key, tail, session, tool, outcome, end, catalogue, shift, duration, block
         ];
         let new = self.insert.execute(values)? == 1;
-        if !new {
-            let (tail_before, outcome_before, block_before): (i64, i64, i64) = self
+        let listing = Unlisted { key, tool, session };
+        if new {
+            self.segments.add(self.change, listing)?;
+        } else {
+            let (tail_before, outcome_before, block_before, tool_before, session_before): (
+                i64,
+                i64,
+                i64,
+                i64,
+                i64,
+            ) = self
                 .change
-                .prepare_cached("SELECT tail, outcome, block FROM call WHERE id = ?1")?
-                .query_row([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                .prepare_cached(
+                    "SELECT tail, outcome, block, tool, session FROM call WHERE id = ?1",
+                )?
+                .query_row([key], |row| row.try_into())?;
             if tail_before != tail {
                 return Ok(false);
             }
             let values = params![
-                key, session, tool, outcome, end, catalogue, shift, took, block
+                key, session, tool, outcome, end, catalogue, shift, duration, block
             ];
             self.change.prepare_cached(UPDATE)?.execute(values)?;
             self.outdate(key, block_before)?;
+            if (tool_before, session_before) != (tool, session) {
+                self.segments.change(self.change, listing)?;
+            }
             let before = Outcome::from_code(outcome_before).unwrap_or(Outcome::Abandoned);
             concluded &= before == Outcome::Pending;
             new_failed -= i64::from(failed(before));
@@ -317,7 +331,6 @@ impl Txn<'_, '_> {
             Kind::Call
         };
         self.packer.add(kind, key, |out| doc::put_call(out, call));
-        let ended_at = call.started_at.saturating_add(took.unwrap_or(0));
         self.sessions.note(
             session,
             call.started_at..=ended_at,
@@ -344,9 +357,7 @@ impl Txn<'_, '_> {
     /// Stores a message; `false` when another message has its key.
     fn message(&mut self, message: &Message) -> Result<bool> {
         let (key, tail) = (key_of(message.id), tail_of(message.id));
-        let session = self
-            .sessions
-            .number(self.change, self.names, &message.session)?;
+        let session = self.sessions.number(self.change, &message.session)?;
         let block = *self.next_block;
         let new = self
             .change
@@ -378,47 +389,22 @@ impl Txn<'_, '_> {
     fn catalogue(&mut self, catalogue: &Catalogue) -> Result<bool> {
         let hash = self
             .names
-            .number(self.change, Role::Catalogue, &catalogue.hash)?;
-        let known: Option<bool> = self
+            .catalogue(self.change, &catalogue.hash, catalogue.seen_at)?;
+        let known: bool = self
             .change
-            .prepare_cached("SELECT data IS NOT NULL FROM catalogue WHERE hash = ?1")?
-            .query_row([hash], |row| row.get(0))
-            .optional()?;
-        if known == Some(true) {
-            return Ok(true);
-        }
-        let data = zstd::bulk::compress(catalogue.tools.get().as_bytes(), self.level)
-            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-        let upstream = self
-            .names
-            .number(self.change, Role::Upstream, &catalogue.upstream)?;
-        self.change
-            .prepare_cached(
-                "INSERT INTO catalogue (hash, upstream, seen_at, used_at, data) VALUES (?1, ?2, ?3, ?3, ?4)
-                 ON CONFLICT (hash) DO UPDATE SET upstream = ?2, seen_at = ?3, data = ?4",
-            )?
-            .execute(params![hash, upstream, catalogue.seen_at, data])?;
-        Ok(true)
-    }
-
-    /// The number of a catalogue's hash; marks it as in use, so that retention keeps what calls speak of.
-    fn use_catalogue(&mut self, hash: &str, at: Micros) -> Result<i64> {
-        const HOUR: Micros = 3_600_000_000;
-        let num = self.names.number(self.change, Role::Catalogue, hash)?;
-        let hour = at / HOUR;
-        if self.in_use.get(&num).is_none_or(|marked| *marked < hour) {
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM catalogue WHERE hash = ?1)")?
+            .query_row([hash], |row| row.get(0))?;
+        if !known {
+            let data = zstd::bulk::compress(catalogue.tools.get().as_bytes(), self.level)
+                .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+            let upstream = names::number(self.change, Role::Upstream, &catalogue.upstream, 0)?;
             self.change
                 .prepare_cached(
-                    "INSERT INTO catalogue (hash, used_at) VALUES (?1, ?2)
-                     ON CONFLICT (hash) DO UPDATE SET used_at = max(used_at, excluded.used_at)",
+                    "INSERT INTO catalogue (hash, upstream, seen_at, data) VALUES (?1, ?2, ?3, ?4)",
                 )?
-                .execute([num, hour * HOUR])?;
-            if self.in_use.len() >= 1024 {
-                self.in_use.clear();
-            }
-            self.in_use.insert(num, hour);
+                .execute(params![hash, upstream, catalogue.seen_at, data])?;
         }
-        Ok(num)
+        Ok(true)
     }
 
     fn close_block(&mut self) -> Result<(), StoreError> {

@@ -130,7 +130,7 @@ impl Queue {
         if wake {
             self.wake.notify_one();
         }
-        hopeless.into_iter().for_each(|done| done());
+        call(hopeless);
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl Queue {
         inner.health.offered += batch.records.len() as u64;
         inner.health.dropped[reason.at()] += batch.records.len() as u64;
         drop(inner);
-        batch.committed.into_iter().for_each(|done| done());
+        call(batch.committed);
     }
 
     fn half_full(&self, inner: &Inner) -> bool {
@@ -239,11 +239,7 @@ impl Queue {
         health.longest_commit = health.longest_commit.max(took);
         let before = mem::take(&mut health.state);
         drop(inner);
-        group
-            .batches
-            .into_iter()
-            .flat_map(|batch| batch.committed)
-            .for_each(|done| done());
+        call(group.batches.into_iter().flat_map(|batch| batch.committed));
         (before != State::Ok).then_some(before)
     }
 
@@ -278,7 +274,7 @@ impl Queue {
             .collect();
         inner.urgent = false;
         drop(inner);
-        callbacks.into_iter().for_each(|done| done());
+        call(callbacks);
         news
     }
 
@@ -297,9 +293,7 @@ impl Queue {
             .batches
             .into_iter()
             .chain(waiting.into_iter().map(|waiting| waiting.batch));
-        batches
-            .flat_map(|batch| batch.committed)
-            .for_each(|done| done());
+        call(batches.flat_map(|batch| batch.committed));
         lost
     }
 
@@ -336,6 +330,13 @@ impl Queue {
     /// New limits, once.
     pub(crate) fn take_limits(&self) -> Option<Limits> {
         self.lock().limits.take()
+    }
+}
+
+/// Tells those who wait.
+fn call(waiting: impl IntoIterator<Item = Box<dyn FnOnce() + Send>>) {
+    for done in waiting {
+        done();
     }
 }
 

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use uuid::Uuid;
 
 use crate::codes::Coded;
-use crate::names::{Names, Role};
+use crate::names::{self, Role};
 use crate::record::{Micros, Session};
 
 /// Sessions met lately.
@@ -41,18 +41,13 @@ const MOST: usize = 8192;
 
 impl Sessions {
     /// The number of a session, its row being up to date.
-    pub(crate) fn number(
-        &mut self,
-        conn: &Connection,
-        names: &mut Names,
-        session: &Arc<Session>,
-    ) -> Result<i64> {
+    pub(crate) fn number(&mut self, conn: &Connection, session: &Arc<Session>) -> Result<i64> {
         if let Some(known) = self.known.get(&session.id)
             && Arc::ptr_eq(&known.session, session)
         {
             return Ok(known.num);
         }
-        let num = write(conn, names, session)?;
+        let num = write(conn, session)?;
         if self.known.len() >= MOST {
             self.known.clear();
         }
@@ -94,21 +89,26 @@ impl Sessions {
     pub(crate) fn flush(&mut self, conn: &Connection) -> Result<()> {
         let mut changes: Vec<_> = self.changes.drain().collect();
         changes.sort_unstable_by_key(|(num, _)| *num);
-        let mut write = conn.prepare_cached(
-            "INSERT INTO activity (session, first_at, last_at, calls, failed, seq) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (session) DO UPDATE SET
-                 first_at = min(first_at, excluded.first_at), last_at = max(last_at, excluded.last_at),
-                 calls = calls + excluded.calls, failed = failed + excluded.failed, seq = max(seq, excluded.seq)",
+        let mut update = conn.prepare_cached(
+            "UPDATE activity SET first_at = min(first_at, ?2), last_at = max(last_at, ?3), calls = calls + ?4,
+                 failed = failed + ?5, seq = max(seq, ?6)
+             WHERE session = ?1",
+        )?;
+        let mut insert = conn.prepare_cached(
+            "INSERT INTO activity (session, first_at, last_at, calls, failed, seq) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?;
         for (num, change) in changes {
-            write.execute(params![
+            let values = params![
                 num,
                 change.first_at,
                 change.last_at,
                 change.calls,
                 change.failed,
                 change.seq
-            ])?;
+            ];
+            if update.execute(values)? == 0 {
+                insert.execute(values)?;
+            }
         }
         Ok(())
     }
@@ -122,16 +122,14 @@ impl Sessions {
 
 /// Writes a session that is new or has changed. What was known once is not forgotten when a record that was made before
 /// it was known comes late.
-fn write(conn: &Connection, names: &mut Names, session: &Session) -> Result<i64> {
+fn write(conn: &Connection, session: &Session) -> Result<i64> {
     let client = session.client.as_ref();
-    let upstream = names.number(conn, Role::Upstream, &session.upstream)?;
-    let principal = names.optional(conn, Role::Principal, session.principal.as_deref())?;
-    let tenant = names.optional(conn, Role::Tenant, session.tenant.as_deref())?;
-    let client_name = names.optional(
-        conn,
-        Role::Client,
-        client.map(|client| client.name.as_str()),
-    )?;
+    let name = |role, text: &str| names::number(conn, role, text, 0);
+    let optional = |role, text: Option<&str>| text.map(|text| name(role, text)).transpose();
+    let upstream = name(Role::Upstream, &session.upstream)?;
+    let principal = optional(Role::Principal, session.principal.as_deref())?;
+    let tenant = optional(Role::Tenant, session.tenant.as_deref())?;
+    let client_name = optional(Role::Client, client.map(|client| client.name.as_str()))?;
     let client_version = client.and_then(|client| client.version.as_deref());
     let found: Option<i64> = conn
         .prepare_cached("SELECT num FROM session WHERE id = ?1")?

@@ -58,18 +58,18 @@ impl Wal {
         if log.frames() != self.folded {
             self.fold(&log.conn);
         }
-        let long = self
+        let too_long = self
             .path
             .metadata()
             .is_ok_and(|file| file.len() > WAL_LIMIT);
-        if long && self.folded == self.frames {
-            self.empty(&log.conn);
+        if too_long && self.folded == self.frames {
+            Self::empty(&log.conn);
         }
     }
 
     /// Before the connection is closed.
-    pub(crate) fn at_end(&self, log: &Log) {
-        self.empty(&log.conn);
+    pub(crate) fn at_end(log: &Log) {
+        Self::empty(&log.conn);
     }
 
     fn fold(&mut self, conn: &Connection) {
@@ -82,7 +82,7 @@ impl Wal {
     }
 
     /// Truncates the log file if no reader needs it; does not wait for any.
-    fn empty(&self, conn: &Connection) {
+    fn empty(conn: &Connection) {
         let emptied = conn.busy_timeout(Duration::ZERO).and_then(|()| {
             conn.wal_checkpoint_v2(rusqlite::DEFAULT_NAME, CheckpointMode::TRUNCATE)
         });

@@ -22,7 +22,7 @@ const IDLE: Duration = Duration::from_secs(1);
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const LAST_DELAY: Duration = Duration::from_secs(1);
 /// While the log stays degraded, one line so often.
-const SUMMARY: Duration = Duration::from_secs(60);
+const SUMMARY: Duration = Duration::from_mins(1);
 /// Attempts that remain when the log is being closed.
 const LAST_ATTEMPTS: u32 = 3;
 /// Time for retention between two commits.
@@ -182,7 +182,7 @@ impl Worker {
 
     fn finish(self) -> Result<(), StoreError> {
         let path = files::database(&self.dir);
-        self.wal.at_end(&self.log);
+        Wal::at_end(&self.log);
         let Self { log, lock, .. } = self;
         // The lock outlives the connection: a successor finds a closed file.
         let closed = log

@@ -239,8 +239,9 @@ impl Codec for Brotli {
                 sink(piece.get(..given).unwrap_or_default())?;
             }
             match result {
-                BrotliResult::NeedsMoreOutput => {}
-                BrotliResult::NeedsMoreInput => return Ok(()),
+                BrotliResult::NeedsMoreInput if given == 0 => return Ok(()),
+                // It also asks for input when the piece came out full and more is pending.
+                BrotliResult::NeedsMoreOutput | BrotliResult::NeedsMoreInput => {}
                 BrotliResult::ResultSuccess => self.ended = true,
                 BrotliResult::ResultFailure => {
                     return Err(corrupt(

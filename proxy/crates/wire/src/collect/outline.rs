@@ -239,7 +239,6 @@ impl Scanner {
             _ => Level::Outside,
         };
         if byte == b'{' && level != Level::Outside {
-            self.forget(level);
             (self.level, self.expect) = (level, Expect::NameOrEnd);
             return;
         }
@@ -375,26 +374,15 @@ impl Scanner {
             (Level::Result, Some("resultType")) => Member::ResultType,
             _ => Member::Other,
         };
+        // Of a repeated member the last one counts, with all that is in it.
         match self.member {
-            Member::Params => self.forget(Level::Params),
+            Member::Params => self.outline.tool = None,
             Member::Result => {
-                self.forget(Level::Result);
                 self.outline.has_result = true;
+                (self.outline.is_error, self.outline.result_type) = (false, None);
             }
-            Member::Error => {
-                self.error_is_null = false;
-                self.outline.has_error = true;
-            }
+            Member::Error => self.outline.has_error = true,
             _ => {}
-        }
-    }
-
-    /// Of a repeated member the last one counts, with all that is in it.
-    fn forget(&mut self, level: Level) {
-        match level {
-            Level::Params => self.outline.tool = None,
-            Level::Result => (self.outline.is_error, self.outline.result_type) = (false, None),
-            Level::Message | Level::Outside => {}
         }
     }
 

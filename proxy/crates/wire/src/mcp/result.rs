@@ -12,6 +12,8 @@ use super::meta::Meta;
 pub struct ResultFacts<'a> {
     /// `isError` is `true`.
     pub is_error: bool,
+    /// There is a `content` or `structuredContent`: what a tool returned.
+    pub has_content: bool,
     /// `resultType`: `complete`, `input_required`, `task` or another (modern).
     pub result_type: Option<Cow<'a, str>>,
     /// `requestState` of an interim result.
@@ -103,6 +105,7 @@ impl<'a> ResultFacts<'a> {
         let (mut flat, mut flat_id, mut nested) = (TaskFacts::default(), None, None);
         each_member(raw.get(), |name, value| match name {
             "isError" => facts.is_error = value.get() == "true",
+            "content" | "structuredContent" => facts.has_content = true,
             "resultType" => facts.result_type = text(value),
             "requestState" => facts.request_state = text(value),
             "inputRequests" => facts.input_requests = present(value),

@@ -55,7 +55,7 @@ pub(super) fn find(
     if start >= text.len() || placeholder::length_at(text, start).is_some() {
         return None;
     }
-    let (start, end) = value(text, start, floor, &name, separator.width > 1);
+    let (start, end) = value(text, start, floor, &name, separator);
     let found = part(text, start, end);
     let lower = found.to_ascii_lowercase();
     let nothing = NOTHING.split(' ').any(|word| word.as_bytes() == lower)
@@ -93,7 +93,7 @@ fn name_before(
     if quoted {
         end = run_back(text, end - 1, floor, 16, |byte| byte == b'\\');
     }
-    let in_name = |byte: u8| is_word(byte) || b"_-.".contains(&byte);
+    let in_name = |byte: u8| is_word(byte) || matches!(byte, b'_' | b'-' | b'.');
     let mut start = run_back(text, end, floor, NAME, in_name);
     start += after_escape(text, start, floor);
     let name = part(text, start, end);
@@ -149,7 +149,14 @@ fn is_line_end(text: &[u8], i: usize, floor: usize) -> bool {
     matches!(before(text, i, floor), b'n' | b'r') && before(text, i - 1, floor) == b'\\'
 }
 
-fn value(text: &[u8], start: usize, floor: usize, name: &Name, encoded: bool) -> (usize, usize) {
+fn value(
+    text: &[u8],
+    start: usize,
+    floor: usize,
+    name: &Name,
+    separator: Separator,
+) -> (usize, usize) {
+    let encoded = separator.width > 1;
     let quote_at = run(text, start, |byte| byte == b'\\');
     let quote = at(text, quote_at);
     if matches!(quote, b'"' | b'\'' | b'`') {
@@ -164,7 +171,7 @@ fn value(text: &[u8], start: usize, floor: usize, name: &Name, encoded: bool) ->
         return (start, closing_quote(text, start, around, 0));
     }
     let mut end = if name.leads {
-        line_value(text, start)
+        line_value(text, start, at(text, separator.at) == b'=')
     } else {
         word_end(text, start, encoded)
     };
@@ -205,15 +212,15 @@ fn closing_bracket(text: &[u8], from: usize) -> usize {
     text.len()
 }
 
-/// To the end of the line, or to the next `&name=` or `;name=` of a form or a connection string.
-fn line_value(text: &[u8], start: usize) -> usize {
+/// To the end of the line; in a form or a connection string to the next `&name=` or `;name=`.
+fn line_value(text: &[u8], start: usize, form: bool) -> usize {
     let mut i = start;
     let mut end = start;
     while i < text.len() {
         match at(text, i) {
             b'\n' | b'\r' => break,
             b'\\' if matches!(at(text, i + 1), b'n' | b'r') => break,
-            b'&' | b';' if names_next(text, i + 1) => break,
+            b'&' | b';' if form && names_next(text, i + 1) => break,
             b' ' | b'\t' => {}
             _ => end = i + 1,
         }

@@ -116,7 +116,7 @@ impl Redactor {
     }
 
     /// Redacts text that is no JSON.
-    pub(super) fn scan(&self, text: &[u8], about: About, edits: &mut Vec<Edit>) {
+    fn scan(&self, text: &[u8], about: About, edits: &mut Vec<Edit>) {
         if let Some(hint) = about.facts.hint
             && self.is_bare(text, Some(hint))
         {
@@ -133,9 +133,16 @@ impl Redactor {
             no_key_before: 0,
             url_end: 0,
         };
+        let known = edits.len();
         scan.all(edits);
         if about.cut {
-            let start = cut_start(text).max(scan.floor);
+            // What was found inside the doubtful end is part of it; what reaches into it stays.
+            let start = cut_start(text);
+            while edits.len() > known && edits.last().is_some_and(|edit| edit.start >= start) {
+                edits.pop();
+            }
+            let done = edits.get(known..).unwrap_or_default().last();
+            let start = done.map_or(start, |edit| edit.end.max(start));
             if start < text.len() {
                 self.replace(text, start, text.len(), Kind::Cut, edits);
             }

@@ -4,7 +4,7 @@
 //! a phone number needs a `+`, a bracketed area code or the North American 3-3-4; a social security number its 3-2-4.
 //! None may be part of something longer, such as a UUID, a decimal or a name.
 
-use super::bytes::{at, before, is_word, part, run};
+use super::bytes::{at, before, is_word, part, rest, run};
 use super::placeholder::Kind;
 
 /// Groups looked at together; the longest layouts have five.
@@ -137,9 +137,12 @@ pub(super) fn find(
     floor: usize,
     wanted: Wanted,
 ) -> Option<(usize, usize, Kind)> {
-    let groups = Groups::read(text, i);
     let plus = before(text, i, floor) == b'+';
     let bracket = before(text, i, floor) == b'(';
+    if !plus && !bracket && !may_begin(text, i) {
+        return None;
+    }
+    let groups = Groups::read(text, i);
     let mut free = groups.count;
     if wanted.card {
         let card = (0..groups.count).find_map(|from| {
@@ -180,6 +183,20 @@ pub(super) fn find(
     american(text, &groups, free)
         .or_else(|| dialled_abroad(text, &groups, free))
         .map(|end| (i, end, Kind::Phone))
+}
+
+/// Whether the first two groups at `i` are as long as some layout wants them: most dates, times and amounts are not.
+fn may_begin(text: &[u8], i: usize) -> bool {
+    let end = run(text, i, |byte| byte.is_ascii_digit());
+    let second = gap_at(text, end).map_or(0, |(_, gap)| {
+        run(text, end + gap, |byte| byte.is_ascii_digit()) - end - gap
+    });
+    match (end - i, second) {
+        (13.., _) | (4, 4 | 6) | (3, 2 | 3) => true,
+        (1, 3) => at(text, i) == b'1',
+        (4..=6, 1..) => rest(text, i).starts_with(b"00"),
+        _ => false,
+    }
 }
 
 /// Whether the digits at `i` are not the tail of a decimal, a name or a dashed id.

@@ -160,9 +160,10 @@ pub(super) fn carry(
     written: &[u8],
     spelling: Spelling,
     base: usize,
-    edits: Vec<Edit>,
+    mut edits: Vec<Edit>,
     out: &mut Vec<Edit>,
 ) {
+    edits.sort_by_key(|edit| edit.start);
     let mut units = Units::new(written, spelling);
     let mut decoded_before = 0; // decoded offset where the current unit starts
     let mut written_before = 0;
@@ -207,16 +208,16 @@ pub(super) fn carry(
     }
 }
 
-/// `text` with the edits made. They are in order and do not overlap; should two ever, the later one gives way.
-pub(super) fn apply(text: &[u8], edits: &[Edit]) -> String {
+/// `text` with the edits made. They do not overlap; should two ever, both spans go.
+pub(super) fn apply(text: &[u8], mut edits: Vec<Edit>) -> String {
+    edits.sort_by_key(|edit| edit.start);
     let mut out = Vec::with_capacity(text.len());
     let mut done = 0;
     for edit in edits {
-        if edit.start < done {
-            continue;
+        if edit.start >= done {
+            out.extend_from_slice(part(text, done, edit.start));
+            out.extend_from_slice(edit.with.as_bytes());
         }
-        out.extend_from_slice(part(text, done, edit.start));
-        out.extend_from_slice(edit.with.as_bytes());
         done = edit.end.max(done);
     }
     out.extend_from_slice(rest(text, done));

@@ -134,7 +134,7 @@ impl Redactor {
         if edits.is_empty() {
             Cow::Borrowed(value)
         } else {
-            Cow::Owned(edit::apply(text, &edits))
+            Cow::Owned(edit::apply(text, edits))
         }
     }
 

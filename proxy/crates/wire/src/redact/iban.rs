@@ -9,15 +9,22 @@ const LENGTHS: &[u8] = b"\
     LB28LC32LI21LT20LU20LV21LY25MC27MD24ME22MK19MN20MR27MT31MU30NI28NL18NO15OM23PK24PL28PS29\
     PT25QA29RO24RS22RU33SA24SC31SD18SE24SI19SK24SM27SO23ST25SV28TL23TN24TR26UA29VA22VG24XK20";
 
+/// Countries whose account numbers have digits only; checked, since their codes and hex digits look alike.
+const DIGITS_ONLY: &str =
+    "AE AT BA BE CZ DE DK EE ES FI FO GL HR HU IL IS LT ME NO PL PT RS SE SI SK XK";
+
 /// The end of the IBAN that starts at `start`, whose first two bytes are letters.
 pub(super) fn find(text: &[u8], start: usize, floor: usize) -> Option<usize> {
     let previous = before(text, start, floor);
-    if is_word(previous) || previous == b'_' {
+    let in_id = previous == b'-' && is_word(before(text, start - 1, floor));
+    if is_word(previous) || previous == b'_' || in_id {
         return None;
     }
     let country = [at(text, start), at(text, start + 1)];
     let lower = country[0].is_ascii_lowercase();
-    let length = length_of(country.map(|byte| byte.to_ascii_uppercase()))?;
+    let country = country.map(|byte| byte.to_ascii_uppercase());
+    let length = length_of(country)?;
+    let digits_only = DIGITS_ONLY.split(' ').any(|one| one.as_bytes() == country);
     let mut taken = 0;
     let mut check = 0;
     let mut head = 0;
@@ -37,21 +44,21 @@ pub(super) fn find(text: &[u8], start: usize, floor: usize) -> Option<usize> {
             } else {
                 check = add(check);
             }
-            if (taken == 2 || taken == 3) && value > 9 {
+            if value > 9 && (taken == 2 || taken == 3 || taken > 3 && digits_only) {
                 return None;
             }
             taken += 1;
             i += 1;
         } else {
             let gap = separator(text, i)?;
-            if taken < 4 {
+            if taken % 4 != 0 {
                 return None;
             }
             i += gap;
         }
     }
     let next = at(text, i);
-    if is_word(next) || next == b'_' {
+    if is_word(next) && next < 0x80 || next == b'_' || next == b'-' && is_word(at(text, i + 1)) {
         return None;
     }
     // The country and the check digits go to the end: six digits, since a letter counts as two.

@@ -17,27 +17,29 @@ pub(super) struct Url {
 }
 
 fn is_inside(byte: u8) -> bool {
-    !byte.is_ascii_whitespace() && !b"\"'<>`\\".contains(&byte) && byte != 0
+    !matches!(byte, 0..=b' ' | b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\')
 }
 
 /// The URL whose scheme ends with the `:` at `colon`, when `//` follows. `known_end`: where a URL it stands in ends.
 pub(super) fn find(text: &[u8], colon: usize, floor: usize, known_end: usize) -> Option<Url> {
-    if at(text, colon + 1) != b'/' || at(text, colon + 2) != b'/' {
-        return None;
-    }
+    // `:\/\/` where someone wrote JSON into text.
+    let slash = |from: usize| {
+        let slash = run(part(text, 0, from + 4), from, |byte| byte == b'\\');
+        (at(text, slash) == b'/').then_some(slash + 1)
+    };
+    let start = slash(slash(colon + 1)?)?;
     let scheme = run_back(text, colon, floor, 32, |byte| {
-        byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
+        byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
     });
     if !before(text, colon, floor).is_ascii_alphanumeric() {
         return None;
     }
-    let start = colon + 3;
     let end = if start < known_end {
         known_end
     } else {
         run(text, start, is_inside)
     };
-    let path = run(part(text, 0, end), start, |byte| !b"/?#".contains(&byte));
+    let path = run(part(text, 0, end), start, |byte| !matches!(byte, b'/' | b'?' | b'#'));
     let authority = part(text, start, path);
     let mut userinfo = authority.iter().rposition(|&byte| byte == b'@');
     if userinfo.is_none() && has_strange_port(authority) {

@@ -319,7 +319,9 @@ impl Walk<'_> {
         let literal = self.literal(i)?;
         let start = i + 1;
         if !literal.closed {
-            self.string(start, &literal, Ahead::default());
+            if self.hidden.is_none() {
+                self.string(start, &literal, Ahead::default());
+            }
             return Ok((literal.end, Ahead::default()));
         }
         let colon = literal.end + 1;
@@ -348,7 +350,12 @@ impl Walk<'_> {
         };
         if literal.marks & TRIGGER != 0 {
             let mut found = Vec::new();
-            self.redactor.scan(&name, About::default(), &mut found);
+            let about = About {
+                names: self.root.names,
+                level: self.root.level,
+                ..About::default()
+            };
+            self.redactor.content(&name, about, &[], &mut found);
             edit::carry(raw, Spelling::Json, start, found, self.edits);
         }
         let parent = self.frames.last().map(|frame| frame.ahead);

@@ -209,16 +209,22 @@ fn gzip_header_fields_are_skipped() {
 
 /// Feeds what an encoder wrote up to each flush and asks for all of it at once.
 fn check_flushes(coding: &str, mut write: impl FnMut(&[u8]) -> Vec<u8>) {
-    let mut decoder = ContentDecoder::for_header(Some(coding), 1 << 20).unwrap();
-    for number in 0..50 {
-        let event = format!("event: message\ndata: {{\"n\":{number}}}\n\n");
+    let mut decoder = ContentDecoder::for_header(Some(coding), 1 << 26).unwrap();
+    for number in 0..12 {
+        let text = "many pieces ".repeat(number * 1500);
+        let event = format!("event: message\ndata: {{\"n\":{number},\"text\":\"{text}\"}}\n\n");
         let mut seen = Vec::new();
         decoder
             .push(&write(event.as_bytes()), &mut |bytes| {
                 seen.extend_from_slice(bytes);
             })
             .unwrap();
-        assert_eq!(seen, event.as_bytes(), "{coding}");
+        assert!(
+            seen == event.as_bytes(),
+            "{coding}: {} of {}",
+            seen.len(),
+            event.len()
+        );
     }
 }
 
@@ -286,6 +292,22 @@ fn bombs_are_stopped_at_the_limit() {
     let mut decoder = ContentDecoder::for_header(Some("gzip, gzip"), 1 << 20).unwrap();
     let error = decoder.push(&nested, &mut |_| {}).unwrap_err();
     assert!(matches!(error, CodingError::Bomb { .. }), "{error}");
+}
+
+#[test]
+fn under_the_limit_any_ratio_is_fine_and_all_comes_out_at_once() {
+    let text = [vec![b' '; 700_000], TEXT.to_vec()].concat();
+    for (coding, encode) in ENCODERS {
+        let body = encode(&text);
+        assert!(body.len() * 100 < text.len());
+        let mut decoder = ContentDecoder::for_header(Some(coding), 1 << 20).unwrap();
+        let mut seen = Vec::new();
+        decoder
+            .push(&body, &mut |bytes| seen.extend_from_slice(bytes))
+            .unwrap();
+        assert!(seen == text, "{coding}: {} of {}", seen.len(), text.len());
+        decoder.finish(&mut |_| panic!("nothing was left")).unwrap();
+    }
 }
 
 #[test]

@@ -137,6 +137,26 @@ fn repeated_members_forget_the_earlier() {
 }
 
 #[test]
+fn a_later_value_of_another_type_forgets_too() {
+    let outline = outline(
+        r#"{"params":{"name":"a"},"params":[1],"result":{"isError":true,"resultType":"x"},"result":7}"#,
+    );
+    assert_eq!((outline.tool, outline.result_type), (None, None));
+    assert!(outline.has_result && !outline.is_error);
+}
+
+#[test]
+fn names_may_be_escaped_throughout() {
+    let escaped = "resultType"
+        .bytes()
+        .map(|byte| format!("\\u{byte:04x}"))
+        .collect::<Vec<_>>()
+        .concat();
+    let outline = outline(&format!(r#"{{"result":{{"{escaped}":"complete"}}}}"#));
+    assert_eq!(outline.result_type.as_deref(), Some("complete"));
+}
+
+#[test]
 fn a_null_error_next_to_a_result_is_none() {
     assert!(!outline(r#"{"error":null,"result":1}"#).has_error);
     assert!(outline(r#"{"error":null}"#).has_error);
@@ -214,4 +234,18 @@ fn depth_is_only_counted() {
     collector.push(deep.as_bytes());
     let outline = collector.finish().overflow.unwrap().outline;
     assert_eq!((outline.id, outline.complete), (id("1"), true));
+}
+
+#[test]
+fn a_message_can_be_cut_short_of_the_cap_and_the_next_one_is_whole() {
+    let mut collector = Collector::new(100);
+    collector.push(br#"{"id":1,"#);
+    collector.keep_no_more();
+    collector.push(br#""result":{"isError":true}}"#);
+    assert_eq!(collector.held(), 8);
+    let cut = collector.finish();
+    assert_eq!((cut.text.as_slice(), cut.bytes), (&br#"{"id":1,"#[..], 34));
+    assert!(cut.overflow.unwrap().outline.is_error);
+    collector.push(br#"{"id":2}"#);
+    assert_eq!(collector.finish().overflow, None);
 }

@@ -32,6 +32,7 @@ fn kinds_by_members() {
             Response,
         ),
         (r#"{"id":1.5,"result":1}"#, Response),
+        (r#"{"id":-1,"result":1}"#, Response),
         (r#"{"id":1,"method":"a","result":1}"#, Invalid),
         (r#"{"id":1,"method":"a","error":{}}"#, Invalid),
         (r#"{"id":1,"method":7}"#, Invalid),
@@ -93,6 +94,8 @@ fn the_last_of_repeated_members_counts() {
     assert!(message.duplicate_members && !message.not_v2);
     assert_eq!(message.id.id().unwrap().as_raw_json(), "\"2\"");
     assert_eq!(message.result.unwrap().get(), "2");
+    let early = rpc::parse(br#"{"id":1,"id":2,"method":"a"}"#).unwrap();
+    assert!(early.messages()[0].duplicate_members);
     let unnamed = rpc::parse(br#"{"x":1,"x":2}"#).unwrap();
     assert!(
         !unnamed.messages()[0].duplicate_members,

@@ -38,7 +38,7 @@ fn a_data_line_without_value_counts() {
 #[test]
 fn names_are_exact() {
     assert_eq!(
-        data("Data: a\ndata : b\n data: c\ndatas: d\ndat: e\n\n"),
+        data("Data: a\ndata : b\n data: c\ndatas: d\ndat: e\nretryx: 7\nidx: 1\n\n"),
         Vec::<String>::new()
     );
 }
@@ -179,6 +179,15 @@ fn an_unfinished_event_is_reported_and_not_delivered() {
             usize::from(stream.ends_with("a\n\n") || stream.ends_with('x')),
             "{stream:?}"
         );
+    }
+}
+
+#[test]
+fn half_a_byte_order_mark_is_an_unfinished_name() {
+    for (stream, left) in [(b"\xEF".as_slice(), 1), (b"\xEF\xBB", 2), (b"\xEF\xBBd", 3)] {
+        let mut decoder = Decoder::new(100);
+        decoder.push(stream, &mut |_| {});
+        assert_eq!(decoder.finish(), Some(left), "{stream:?}");
     }
 }
 
