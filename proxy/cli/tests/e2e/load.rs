@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use callbox_testkit::blocking::{Client, Upstream};
@@ -15,6 +15,18 @@ use crate::mcp;
 pub(crate) fn upstream(text: &str) -> Result<Upstream> {
     let answer = mcp::json(&mcp::result("1", text)).into_bytes();
     Upstream::answering(move |_, _| answer.clone())
+}
+
+/// The same, with a tool that takes its time: load that a recorder keeps up with, also in a debug build.
+pub(crate) fn thoughtful_upstream(text: &str, takes: Duration) -> Result<Upstream> {
+    let answer = mcp::json(&mcp::result("1", text)).into_bytes();
+    Upstream::answering(move |_, _| {
+        let done = Instant::now() + takes;
+        while let Some(left) = done.checked_duration_since(Instant::now()) {
+            std::thread::park_timeout(left);
+        }
+        answer.clone()
+    })
 }
 
 /// Text that does not compress, the same for the same seed.

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -24,6 +25,7 @@ pub struct Upstream {
     address: SocketAddr,
     asked: Receiver<Asked>,
     shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
 }
 
 struct Shared {
@@ -77,14 +79,14 @@ impl Upstream {
             stopped: AtomicBool::new(false),
             script,
         });
-        let accepting = Arc::clone(&shared);
-        std::thread::spawn(move || {
+        let accepted = Arc::clone(&shared);
+        let accepting = std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
-                if accepting.stopped.load(Ordering::Acquire) {
+                if accepted.stopped.load(Ordering::Acquire) {
                     return;
                 }
-                accepting.connections.fetch_add(1, Ordering::AcqRel);
-                let (give, shared) = (give.clone(), Arc::clone(&accepting));
+                accepted.connections.fetch_add(1, Ordering::AcqRel);
+                let (give, shared) = (give.clone(), Arc::clone(&accepted));
                 // A connection that fails shows in what the test waits for.
                 std::thread::spawn(move || drop(serve(stream, &shared, &give)));
             }
@@ -93,6 +95,7 @@ impl Upstream {
             address,
             asked,
             shared,
+            accepting: Some(accepting),
         })
     }
 
@@ -132,6 +135,9 @@ impl Drop for Upstream {
         self.shared.stopped.store(true, Ordering::Release);
         // Wakes the accepting thread, which then lets go of the port.
         drop(TcpStream::connect(self.address));
+        if let Some(accepting) = self.accepting.take() {
+            drop(accepting.join());
+        }
     }
 }
 
