@@ -55,7 +55,7 @@ impl Reader {
             conn,
             dir: dir.to_path_buf(),
             path: files::database(dir),
-            blocks: RefCell::default(),
+            blocks: RefCell::new(Blocks::new()?),
             met: RefCell::default(),
         })
     }

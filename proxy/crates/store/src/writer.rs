@@ -35,7 +35,7 @@ pub struct Options {
     pub synchronous_full: bool,
     /// Older calls go.
     pub max_age: Duration,
-    /// Bytes on disk; the oldest calls go first.
+    /// Bytes of the file; the oldest calls go first. The write-ahead log adds up to 8 MiB while no reader blocks it.
     pub max_bytes: u64,
     /// Records that may wait.
     pub queue_records: usize,
@@ -133,7 +133,7 @@ pub fn open(options: Options) -> Result<Writer, StoreError> {
         synchronous_full: options.synchronous_full,
         level: options.compression_level,
         wal: Wal::new(&dir),
-        retention: Retention::new(limits, &dir),
+        retention: Retention::new(limits),
         moved: false,
     };
     let thread = thread::Builder::new()
