@@ -7,6 +7,7 @@ use callbox_store::{Direction, SessionSource};
 use callbox_wire::mcp::{Method, Params, ResultFacts};
 use callbox_wire::rpc::{self, IdField};
 use callbox_wire::sse::SseEvent;
+use http::StatusCode;
 use uuid::Uuid;
 
 use super::body::{Body, Content, Text};
@@ -125,7 +126,8 @@ impl Core {
             }
         }
         if let Some(down) = &mut exchange.down {
-            down.garbled |= json;
+            // What comes with 202 is an acknowledgement in whatever words.
+            down.garbled |= json && down.head.status != StatusCode::ACCEPTED;
         }
         Some(text)
     }
@@ -221,6 +223,11 @@ impl Core {
         };
         if let Some(no) = own(requests, &like) {
             return Found::Own { no, mismatch: true };
+        }
+        // A call known by its headers only has no id to compare.
+        let unread = |request: &super::calls::Request| !request.answered && request.id.is_none();
+        if let ([no], true) = (exchange.requests.as_slice(), own(requests, &unread).is_some()) {
+            return Found::Own { no: *no, mismatch: false };
         }
         self.find_elsewhere(exchange, id).map_or(Found::None, Found::Elsewhere)
     }
