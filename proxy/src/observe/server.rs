@@ -112,8 +112,10 @@ impl Core {
     pub(super) fn read_text(&mut self, exchange: &mut Exchange, text: Text, at: Instant) -> Option<Text> {
         let json = exchange.down.as_ref().is_some_and(|down| down.content == Content::Json);
         if let Ok((messages, _)) = incoming::read(&text) {
+            // `{"error": …}` alone is how many a server words an HTTP error.
             let speaks = |message: &Incoming<'_>| {
-                message.kind != rpc::Kind::Invalid && (message.cut.is_some() || json || !message.not_v2)
+                let named = json && matches!(message.id, IdField::Id(_));
+                message.kind != rpc::Kind::Invalid && (named || (message.cut.is_none() && !message.not_v2))
             };
             if messages.iter().all(|message| speaks(message) && message.is_complete()) {
                 for message in &messages {
@@ -122,8 +124,10 @@ impl Core {
                 return None;
             }
         }
+        // A 202 acknowledges; whatever words come with it are no answer that could be broken.
+        let acknowledged = exchange.status() == Some(202);
         if let Some(down) = &mut exchange.down {
-            down.garbled |= json;
+            down.garbled |= json && !acknowledged;
         }
         Some(text)
     }
