@@ -73,7 +73,15 @@ impl Observer {
     ) -> Self {
         Self {
             exchanges: DigestMap::default(),
-            core: Core::new(rules, max_sessions, ids, find, metrics, counts, Instant::now()),
+            core: Core::new(
+                rules,
+                max_sessions,
+                ids,
+                find,
+                metrics,
+                counts,
+                Instant::now(),
+            ),
             events: Vec::new(),
         }
     }
@@ -86,11 +94,23 @@ impl Observer {
     /// What was made since the last time.
     pub(crate) fn take(&mut self) -> Batch {
         let counts = &self.core.counts;
-        counts.sessions.store(self.core.sessions.len() as u64, Relaxed);
-        counts.sessions_evicted.store(self.core.sessions.evicted, Relaxed);
-        counts.exchanges_open.store(self.exchanges.len() as u64, Relaxed);
+        counts
+            .sessions
+            .store(self.core.sessions.len() as u64, Relaxed);
+        counts
+            .sessions_evicted
+            .store(self.core.sessions.evicted, Relaxed);
+        counts
+            .exchanges_open
+            .store(self.exchanges.len() as u64, Relaxed);
         let room = self.core.out.records.len();
-        std::mem::replace(&mut self.core.out, Batch { records: Vec::with_capacity(room), committed: Vec::new() })
+        std::mem::replace(
+            &mut self.core.out,
+            Batch {
+                records: Vec::with_capacity(room),
+                committed: Vec::new(),
+            },
+        )
     }
 
     /// Takes one event. A fault of the observer costs the exchange it happened on, and is counted.
@@ -114,7 +134,9 @@ impl Observer {
                 if let Some(exchange) = self.exchanges.get_mut(&id)
                     && !exchange.read
                 {
-                    exchange.up.push(chunk, &mut self.core.budget, &mut self.events);
+                    exchange
+                        .up
+                        .push(chunk, &mut self.core.budget, &mut self.events);
                 }
             }
             Event::RequestEnd(id, end) => {

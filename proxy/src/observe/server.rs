@@ -24,7 +24,10 @@ use crate::tap::ResponseHead;
 /// The request that a response answers.
 enum Found {
     /// `mismatch`: by an id of the other type, or without one.
-    Own { no: RequestNo, mismatch: bool },
+    Own {
+        no: RequestNo,
+        mismatch: bool,
+    },
     /// A request of another exchange of the session.
     Elsewhere(RequestNo),
     None,
@@ -51,7 +54,13 @@ impl Core {
         }
     }
 
-    pub(super) fn read_chunk(&mut self, exchange: &mut Exchange, at: Instant, chunk: Bytes, events: &mut Vec<SseEvent>) {
+    pub(super) fn read_chunk(
+        &mut self,
+        exchange: &mut Exchange,
+        at: Instant,
+        chunk: Bytes,
+        events: &mut Vec<SseEvent>,
+    ) {
         if !exchange.read {
             // The answer overtook the question's last frame: both are read in their order.
             exchange.early_bytes += chunk.len();
@@ -62,7 +71,9 @@ impl Core {
             }
             return;
         }
-        let Some(down) = &mut exchange.down else { return };
+        let Some(down) = &mut exchange.down else {
+            return;
+        };
         down.first.get_or_insert(at);
         if exchange.kind == Kind::Plain {
             return;
@@ -74,7 +85,9 @@ impl Core {
     }
 
     pub(super) fn read_event(&mut self, exchange: &mut Exchange, event: SseEvent, at: Instant) {
-        let Some(down) = &mut exchange.down else { return };
+        let Some(down) = &mut exchange.down else {
+            return;
+        };
         if let Some(id) = event.id.filter(|id| !id.is_empty()) {
             down.last_event = Some(id.into());
         }
@@ -109,15 +122,27 @@ impl Core {
     }
 
     /// A text that is no stream; given back when it is no JSON-RPC.
-    pub(super) fn read_text(&mut self, exchange: &mut Exchange, text: Text, at: Instant) -> Option<Text> {
-        let json = exchange.down.as_ref().is_some_and(|down| down.content == Content::Json);
+    pub(super) fn read_text(
+        &mut self,
+        exchange: &mut Exchange,
+        text: Text,
+        at: Instant,
+    ) -> Option<Text> {
+        let json = exchange
+            .down
+            .as_ref()
+            .is_some_and(|down| down.content == Content::Json);
         if let Ok((messages, _)) = incoming::read(&text) {
             // `{"error": …}` alone is how many a server words an HTTP error.
             let speaks = |message: &Incoming<'_>| {
                 let named = json && matches!(message.id, IdField::Id(_));
-                message.kind != rpc::Kind::Invalid && (named || (message.cut.is_none() && !message.not_v2))
+                message.kind != rpc::Kind::Invalid
+                    && (named || (message.cut.is_none() && !message.not_v2))
             };
-            if messages.iter().all(|message| speaks(message) && message.is_complete()) {
+            if messages
+                .iter()
+                .all(|message| speaks(message) && message.is_complete())
+            {
                 for message in &messages {
                     self.server_message(exchange, message, at);
                 }
@@ -141,8 +166,20 @@ impl Core {
         self.endpoints.insert(key, (), self.secs);
         let identity: &Identity = &exchange.identity;
         let at = super::core::wall(exchange, at);
-        let origin = Origin { upstream, identity, client: None, version: None, at };
-        let seat = self.sessions.begin(key, SessionSource::Protocol, &origin, &mut self.ids, self.secs);
+        let origin = Origin {
+            upstream,
+            identity,
+            client: None,
+            version: None,
+            at,
+        };
+        let seat = self.sessions.begin(
+            key,
+            SessionSource::Protocol,
+            &origin,
+            &mut self.ids,
+            self.secs,
+        );
         exchange.seat = Some(seat);
         if let Some(down) = &mut exchange.down {
             down.endpoint = true;
@@ -175,7 +212,11 @@ impl Core {
             Found::Own { no, mismatch } => {
                 if mismatch && let Some(call) = self.requests.call(no) {
                     let named = matches!(message.id, IdField::Id(_));
-                    call.flag(if named { "id_type_mismatch" } else { "id_missing" });
+                    call.flag(if named {
+                        "id_type_mismatch"
+                    } else {
+                        "id_missing"
+                    });
                 }
                 self.answered(exchange, no, message, at, true);
             }
@@ -190,8 +231,13 @@ impl Core {
     }
 
     fn find(&mut self, exchange: &Exchange, message: &Incoming<'_>) -> Found {
-        let own = |requests: &mut super::calls::Requests, fits: &dyn Fn(&super::calls::Request) -> bool| {
-            exchange.requests.iter().copied().find(|no| requests.get(*no).is_some_and(|request| fits(request)))
+        let own = |requests: &mut super::calls::Requests,
+                   fits: &dyn Fn(&super::calls::Request) -> bool| {
+            exchange
+                .requests
+                .iter()
+                .copied()
+                .find(|no| requests.get(*no).is_some_and(|request| fits(request)))
         };
         let requests = &mut self.requests;
         let IdField::Id(id) = &message.id else {
@@ -216,7 +262,10 @@ impl Core {
         let exact = own(requests, &|request| request.has_id(id) && !request.answered)
             .or_else(|| own(requests, &|request| request.has_id(id)));
         if let Some(no) = exact {
-            return Found::Own { no, mismatch: false };
+            return Found::Own {
+                no,
+                mismatch: false,
+            };
         }
         let like = |request: &super::calls::Request| {
             !request.answered && request.id.as_ref().is_some_and(|known| known.resembles(id))
@@ -224,7 +273,8 @@ impl Core {
         if let Some(no) = own(requests, &like) {
             return Found::Own { no, mismatch: true };
         }
-        self.find_elsewhere(exchange, id).map_or(Found::None, Found::Elsewhere)
+        self.find_elsewhere(exchange, id)
+            .map_or(Found::None, Found::Elsewhere)
     }
 
     /// A request of the session that was sent on another exchange: the one whose stream is resumed here, else one that
@@ -260,24 +310,37 @@ impl Core {
         if let Some((no, _)) = call
             && let Some(call) = self.requests.call(no)
         {
-            call.event(at, match kind {
-                Method::Elicitation => "elicitation",
-                Method::Sampling => "sampling",
-                _ => name,
-            });
+            call.event(
+                at,
+                match kind {
+                    Method::Elicitation => "elicitation",
+                    Method::Sampling => "sampling",
+                    _ => name,
+                },
+            );
         }
         let seat = exchange.seat.clone();
         if let (Some(seat), IdField::Id(id)) = (&seat, &message.id)
             && let Some(active) = self.sessions.peek(&seat.key)
         {
-            active.ask(Asked { id: id.clone(), kind, method: name.into(), call });
+            active.ask(Asked {
+                id: id.clone(),
+                kind,
+                method: name.into(),
+                call,
+            });
         }
         let mut note = self.note_of(message, Direction::ServerToClient);
         note.call = call.map(|(_, id)| id);
         self.note(exchange, seat.as_ref(), at, note);
     }
 
-    fn server_notification(&mut self, exchange: &mut Exchange, message: &Incoming<'_>, at: Instant) {
+    fn server_notification(
+        &mut self,
+        exchange: &mut Exchange,
+        message: &Incoming<'_>,
+        at: Instant,
+    ) {
         let params = Params::of(message.params);
         let kind = method(message).unwrap_or(Method::Other);
         let call = match (kind, &params.progress_token) {
@@ -291,11 +354,14 @@ impl Core {
         if let Some((no, _)) = call
             && let Some(call) = self.requests.call(no)
         {
-            call.event(at, match kind {
-                Method::Progress => "progress",
-                Method::LogMessage => "message",
-                _ => message.method.as_deref().unwrap_or_default(),
-            });
+            call.event(
+                at,
+                match kind {
+                    Method::Progress => "progress",
+                    Method::LogMessage => "message",
+                    _ => message.method.as_deref().unwrap_or_default(),
+                },
+            );
         }
         let mut note = self.note_of(message, Direction::ServerToClient);
         note.call = call.map(|(_, id)| id);
@@ -330,22 +396,45 @@ impl Core {
 
     fn call_of_task(&mut self, exchange: &Exchange, task: &str) -> Option<(RequestNo, Uuid)> {
         let seat = exchange.seat.as_ref()?;
-        let scope = Scope { upstream: &exchange.head.upstream, principal: exchange.identity.principal };
-        let no = self.links.task(&scope.task(&self.rules.redactor, seat, task))?;
+        let scope = Scope {
+            upstream: &exchange.head.upstream,
+            principal: exchange.identity.principal,
+        };
+        let no = self
+            .links
+            .task(&scope.task(&self.rules.redactor, seat, task))?;
         Some((no, self.requests.call(no)?.record.id))
     }
 
     /// The call that a progress token stands for: of this exchange, else of the session.
-    fn call_of_token(&mut self, exchange: &Exchange, token: &rpc::RequestId) -> Option<(RequestNo, Uuid)> {
-        let session = exchange.seat.as_ref().and_then(|seat| self.sessions.peek(&seat.key));
-        let others = session.map(|active| active.open.as_slice().to_vec()).unwrap_or_default();
-        exchange.requests.iter().copied().chain(others.into_iter().rev()).find_map(|no| {
-            let call = self.requests.call(no)?;
-            (call.progress.as_ref() == Some(token)).then_some((no, call.record.id))
-        })
+    fn call_of_token(
+        &mut self,
+        exchange: &Exchange,
+        token: &rpc::RequestId,
+    ) -> Option<(RequestNo, Uuid)> {
+        let session = exchange
+            .seat
+            .as_ref()
+            .and_then(|seat| self.sessions.peek(&seat.key));
+        let others = session
+            .map(|active| active.open.as_slice().to_vec())
+            .unwrap_or_default();
+        exchange
+            .requests
+            .iter()
+            .copied()
+            .chain(others.into_iter().rev())
+            .find_map(|no| {
+                let call = self.requests.call(no)?;
+                (call.progress.as_ref() == Some(token)).then_some((no, call.record.id))
+            })
     }
 
-    fn each_call(&mut self, exchange: &Exchange, mut with: impl FnMut(&mut super::calls::OpenCall)) {
+    fn each_call(
+        &mut self,
+        exchange: &Exchange,
+        mut with: impl FnMut(&mut super::calls::OpenCall),
+    ) {
         for no in &exchange.requests {
             if let Some(call) = self.requests.call(*no) {
                 with(call);
@@ -356,9 +445,16 @@ impl Core {
 
 /// Path and query that an endpoint URI means, seen from the stream that announced it.
 fn endpoint_target(stream: &str, uri: &str) -> String {
-    let after_scheme = uri.split_once("://").map(|(_, rest)| rest).or_else(|| uri.strip_prefix("//"));
+    let after_scheme = uri
+        .split_once("://")
+        .map(|(_, rest)| rest)
+        .or_else(|| uri.strip_prefix("//"));
     if let Some(rest) = after_scheme {
-        return rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/").to_owned();
+        return rest
+            .find('/')
+            .and_then(|at| rest.get(at..))
+            .unwrap_or("/")
+            .to_owned();
     }
     if uri.starts_with('/') {
         return uri.to_owned();
@@ -367,7 +463,10 @@ fn endpoint_target(stream: &str, uri: &str) -> String {
     if uri.starts_with('?') {
         return format!("{path}{uri}");
     }
-    let folder = path.rfind('/').and_then(|at| path.get(..=at)).unwrap_or("/");
+    let folder = path
+        .rfind('/')
+        .and_then(|at| path.get(..=at))
+        .unwrap_or("/");
     format!("{folder}{uri}")
 }
 

@@ -153,13 +153,14 @@ impl KeyTable {
     /// Whether some word of the name begins as an entry does. A wrong yes costs time, a wrong no would be a leak.
     fn may_match(&self, key: &[u8]) -> bool {
         let mut previous = 0_u8;
-        !key.is_ascii() || key.iter().enumerate().any(|(i, &byte)| {
-            // In ASCII a word starts after no letter, at a capital, or (`DBpassword`) after one.
-            let starts = !byte.is_ascii_lowercase() || !previous.is_ascii_lowercase();
-            previous = byte;
-            let bits = trigram(byte, at(key, i + 1), at(key, i + 2));
-            starts && self.beginnings.get(bits / 64).unwrap_or(&0) >> (bits % 64) & 1 == 1
-        })
+        !key.is_ascii()
+            || key.iter().enumerate().any(|(i, &byte)| {
+                // In ASCII a word starts after no letter, at a capital, or (`DBpassword`) after one.
+                let starts = !byte.is_ascii_lowercase() || !previous.is_ascii_lowercase();
+                previous = byte;
+                let bits = trigram(byte, at(key, i + 1), at(key, i + 2));
+                starts && self.beginnings.get(bits / 64).unwrap_or(&0) >> (bits % 64) & 1 == 1
+            })
     }
 
     /// What the name `key`, escapes decoded, tells.
@@ -269,7 +270,12 @@ fn may_be_id(key: &[u8]) -> bool {
     let [.., a, b] = key else { return false };
     matches!(
         (a.to_ascii_lowercase(), b.to_ascii_lowercase()),
-        (b'i', b'd') | (b'd', b's') | (b'o', b'r') | (b's', b't') | (b'a', b'g') | (b's', b'h') | (b'h', b'a')
+        (b'i', b'd')
+            | (b'd', b's')
+            | (b'o', b'r')
+            | (b's', b't' | b'h')
+            | (b'a', b'g')
+            | (b'h', b'a')
     ) || b.is_ascii_digit()
 }
 
