@@ -149,7 +149,9 @@ pub enum Place<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// A key name without letters.
-    #[error("redaction key {found:?}: write a name of letters and digits, 96 at most, such as \"api_key\"")]
+    #[error(
+        "redaction key {found:?}: write a name of letters and digits, 96 at most, such as \"api_key\""
+    )]
     Key {
         /// As configured.
         found: String,
@@ -165,7 +167,10 @@ pub enum RuleError {
         problem: &'static str,
     },
     /// No such detector.
-    #[error("redaction detector {found:?} is not supported: write one of {}", detector_names())]
+    #[error(
+        "redaction detector {found:?} is not supported: write one of {}",
+        detector_names()
+    )]
     Detector {
         /// As configured.
         found: String,

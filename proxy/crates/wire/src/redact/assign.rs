@@ -59,9 +59,7 @@ pub(super) fn find(
     let found = part(text, start, end);
     let lower = found.to_ascii_lowercase();
     let nothing = NOTHING.split(' ').any(|word| word.as_bytes() == lower)
-        || found
-            .iter()
-            .all(|&byte| b"*.\xE2\x80\xA2".contains(&byte))
+        || found.iter().all(|&byte| b"*.\xE2\x80\xA2".contains(&byte))
         || found.len() <= NAME && found.starts_with(b"${") && found.ends_with(b"}");
     (!nothing && !placeholder::is_whole(found)).then_some((start, end, kind))
 }
@@ -244,7 +242,8 @@ fn word_end(text: &[u8], start: usize, encoded: bool) -> usize {
     let mut i = start;
     while i < text.len() {
         let next = at(text, i + 1);
-        let ends_here = || next == 0 || next.is_ascii_whitespace() || b"\"'`<>,;)}]".contains(&next);
+        let ends_here =
+            || next == 0 || next.is_ascii_whitespace() || b"\"'`<>,;)}]".contains(&next);
         let stop = match at(text, i) {
             byte if byte.is_ascii_whitespace() => true,
             b'"' | b'\'' | b'`' | b'<' | b'>' | b'&' => true,

@@ -209,8 +209,9 @@ impl Scan<'_> {
             b'-' => return self.dash(i),
             b'=' => self.assignment(i, 1),
             b'%' => self.percent(i),
-            b'@' if on(Detector::Email) => email::find(text, i, 1, floor)
-                .map(|(start, end)| (start, end, Kind::Email)),
+            b'@' if on(Detector::Email) => {
+                email::find(text, i, 1, floor).map(|(start, end)| (start, end, Kind::Email))
+            }
             b'J' => tokens::jwt(text, i, floor, &mut self.no_jwt_before)
                 .map(|(start, end)| (start, end, Kind::Jwt)),
             b'[' => {
@@ -347,10 +348,8 @@ impl Scan<'_> {
 
     fn percent(&self, i: usize) -> Option<(usize, usize, Kind)> {
         match part(self.text, i + 1, i + 3) {
-            b"40" if self.redactor.on(Detector::Email) => {
-                email::find(self.text, i, 3, self.floor)
-                    .map(|(start, end)| (start, end, Kind::Email))
-            }
+            b"40" if self.redactor.on(Detector::Email) => email::find(self.text, i, 3, self.floor)
+                .map(|(start, end)| (start, end, Kind::Email)),
             b"3D" | b"3d" => self.assignment(i, 3),
             _ => None,
         }
@@ -402,9 +401,9 @@ fn cut_start(text: &[u8]) -> usize {
         let word = run_back(text, gap, 0, 24, filled);
         let group = part(text, word, gap);
         let is_number = group.iter().any(u8::is_ascii_digit)
-            && group
-                .iter()
-                .all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase() || b"+-.()".contains(byte));
+            && group.iter().all(|byte| {
+                byte.is_ascii_digit() || byte.is_ascii_uppercase() || b"+-.()".contains(byte)
+            });
         if gap == start && start < text.len() || word == gap || !is_number {
             break;
         }

@@ -303,7 +303,11 @@ fn ssn(text: &[u8], groups: &Groups) -> Option<usize> {
 /// Nine digits with an area, a group and a serial that are given out.
 pub(super) fn is_ssn(text: &[u8]) -> bool {
     let digits: Vec<u8> = text.iter().copied().filter(u8::is_ascii_digit).collect();
-    let (area, group, serial) = (part(&digits, 0, 3), part(&digits, 3, 5), part(&digits, 5, 9));
+    let (area, group, serial) = (
+        part(&digits, 0, 3),
+        part(&digits, 3, 5),
+        part(&digits, 5, 9),
+    );
     digits.len() == 9
         && area != b"000"
         && area != b"666"

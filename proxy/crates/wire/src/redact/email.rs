@@ -8,7 +8,8 @@ const LOCAL: usize = 64;
 /// The address whose `@` (of `width` bytes) stands at `i`.
 pub(super) fn find(text: &[u8], i: usize, width: usize, floor: usize) -> Option<(usize, usize)> {
     // RFC 5321 allows more, but `to=dana@…`, `'dana@…'` and `{dana@…}` are far more usual than such names.
-    let in_local = |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'%' | b'+' | b'-' | b'~');
+    let in_local =
+        |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'%' | b'+' | b'-' | b'~');
     let start = run_back(text, i, floor, LOCAL, in_local);
     let local = part(text, start, i);
     if local.is_empty() {

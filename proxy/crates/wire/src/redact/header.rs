@@ -40,18 +40,45 @@ impl Redactor {
             "cookie" => Class::Cookie,
             "set-cookie" => Class::SetCookie,
             "mcp-session-id" => Class::Whole(Kind::Session),
-            "x-api-key" | "api-key" | "apikey" | "x-auth-token" | "x-access-token"
-            | "x-csrf-token" | "x-xsrf-token" | "x-amz-security-token" | "x-goog-api-key"
-            | "x-goog-iap-jwt-assertion" | "cf-access-jwt-assertion" | "cf-access-client-secret"
-            | "x-amzn-oidc-data" | "x-amzn-oidc-accesstoken" | "x-ms-token-aad-access-token"
-            | "x-forwarded-access-token" | "x-forwarded-client-cert" | "ssl-client-cert"
-            | "dpop" | "private-token" | "ocp-apim-subscription-key" => Class::Whole(Kind::Key),
-            "x-request-id" | "request-id" | "x-correlation-id" | "correlation-id"
-            | "x-trace-id" | "traceparent" | "tracestate" | "b3" | "x-cloud-trace-context"
-            | "x-amzn-trace-id" | "cf-ray" | "mcp-protocol-version" | "mcp-method"
-            | "last-event-id" | "date" | "etag" | "content-length" | "content-type" => {
-                Class::Correlation
-            }
+            "x-api-key"
+            | "api-key"
+            | "apikey"
+            | "x-auth-token"
+            | "x-access-token"
+            | "x-csrf-token"
+            | "x-xsrf-token"
+            | "x-amz-security-token"
+            | "x-goog-api-key"
+            | "x-goog-iap-jwt-assertion"
+            | "cf-access-jwt-assertion"
+            | "cf-access-client-secret"
+            | "x-amzn-oidc-data"
+            | "x-amzn-oidc-accesstoken"
+            | "x-ms-token-aad-access-token"
+            | "x-forwarded-access-token"
+            | "x-forwarded-client-cert"
+            | "ssl-client-cert"
+            | "dpop"
+            | "private-token"
+            | "ocp-apim-subscription-key" => Class::Whole(Kind::Key),
+            "x-request-id"
+            | "request-id"
+            | "x-correlation-id"
+            | "correlation-id"
+            | "x-trace-id"
+            | "traceparent"
+            | "tracestate"
+            | "b3"
+            | "x-cloud-trace-context"
+            | "x-amzn-trace-id"
+            | "cf-ray"
+            | "mcp-protocol-version"
+            | "mcp-method"
+            | "last-event-id"
+            | "date"
+            | "etag"
+            | "content-length"
+            | "content-type" => Class::Correlation,
             "mcp-name" => Class::Mirror,
             _ if name.starts_with("x-b3-") => Class::Correlation,
             _ if self.keys.facts(name.as_bytes()).secret => Class::Whole(Kind::Key),
@@ -134,9 +161,8 @@ impl Redactor {
             let (from, to) = (start + from, start + to);
             let equals = run(part(text, 0, to), from, |byte| byte != b'=');
             let name = part(text, from, equals).to_ascii_lowercase();
-            let attribute = set && !first && {
-                ATTRIBUTES.split(' ').any(|one| one.as_bytes() == name)
-            };
+            let attribute =
+                set && !first && { ATTRIBUTES.split(' ').any(|one| one.as_bytes() == name) };
             if !attribute {
                 let value = if equals < to { equals + 1 } else { from };
                 self.replace_part(text, (value, to), Kind::Key, edits);

@@ -10,7 +10,8 @@ const LENGTHS: &[u8] = b"\
     PT25QA29RO24RS22RU33SA24SC31SD18SE24SI19SK24SM27SO23ST25SV28TL23TN24TR26UA29VA22VG24XK20";
 
 /// Countries whose account numbers have digits only; checked, since their codes and hex digits look alike.
-const DIGITS_ONLY: &str = "AE AT BA BE CZ DE DK EE ES FI FO GL HR HU IL IS LT ME NO PL PT RS SE SI SK XK";
+const DIGITS_ONLY: &str =
+    "AE AT BA BE CZ DE DK EE ES FI FO GL HR HU IL IS LT ME NO PL PT RS SE SI SK XK";
 
 /// The end of the IBAN that starts at `start`, whose first two bytes are letters.
 pub(super) fn find(text: &[u8], start: usize, floor: usize) -> Option<usize> {
@@ -80,5 +81,7 @@ fn separator(text: &[u8], i: usize) -> Option<usize> {
         0xE2 if at(text, i + 1) == 0x80 && at(text, i + 2) == 0xAF => 3,
         _ => return None,
     };
-    at(text, i + length).is_ascii_alphanumeric().then_some(length)
+    at(text, i + length)
+        .is_ascii_alphanumeric()
+        .then_some(length)
 }

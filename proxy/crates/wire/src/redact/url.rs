@@ -39,7 +39,9 @@ pub(super) fn find(text: &[u8], colon: usize, floor: usize, known_end: usize) ->
     } else {
         run(text, start, is_inside)
     };
-    let path = run(part(text, 0, end), start, |byte| !matches!(byte, b'/' | b'?' | b'#'));
+    let path = run(part(text, 0, end), start, |byte| {
+        !matches!(byte, b'/' | b'?' | b'#')
+    });
     let authority = part(text, start, path);
     let mut userinfo = authority.iter().rposition(|&byte| byte == b'@');
     if userinfo.is_none() && has_strange_port(authority) {

@@ -24,10 +24,20 @@ impl Ids {
     fn uuid(&mut self) -> String {
         let mut hex = self.hex();
         if self.0 % 3 == 0 {
-            hex = hex.bytes().map(|byte| char::from(b'0' + byte % 10)).collect();
+            hex = hex
+                .bytes()
+                .map(|byte| char::from(b'0' + byte % 10))
+                .collect();
         }
         let part = |from: usize, to: usize| hex.get(from..to).unwrap();
-        format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
+        format!(
+            "{}-{}-{}-{}-{}",
+            part(0, 8),
+            part(8, 12),
+            part(12, 16),
+            part(16, 20),
+            part(20, 32)
+        )
     }
 }
 
@@ -57,7 +67,10 @@ fn b38_correlation_is_never_rewritten() {
     let message = r#"{"jsonrpc":"2.0","id":"4111 1111 1111 1111","params":{"requestId":"(555)0100123","_meta":{"progressToken":"a@b.example"}}}"#;
     assert_eq!(redactor.json(message, Place::Message), message);
     for (name, value) in [
-        ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        (
+            "traceparent",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        ),
         ("x-request-id", "4111 1111 1111 1111"),
         ("mcp-protocol-version", "2025-11-25"),
         ("last-event-id", "415-555-0123"),
@@ -75,33 +88,57 @@ fn b39_each_kind_is_masked_or_refused() {
     assert_eq!(shape(&redactor.text(text)), expected);
     let json = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
     let out = shape(&redactor.json(&json, RESULT));
-    assert_eq!(out, format!(r#"{{"content":[{{"type":"text","text":"{expected}"}}]}}"#));
-    assert_eq!(shape(&only(Detector::Phone).text("at (555)0100123.")), "at [phone].");
+    assert_eq!(
+        out,
+        format!(r#"{{"content":[{{"type":"text","text":"{expected}"}}]}}"#)
+    );
+    assert_eq!(
+        shape(&only(Detector::Phone).text("at (555)0100123.")),
+        "at [phone]."
+    );
     for unsupported in ["licence", "passport", "account", "Phone", ""] {
         let refused = unsupported.parse::<Detector>().unwrap_err().to_string();
-        assert!(refused.contains("is not supported: write one of pem, jwt"), "{refused}");
+        assert!(
+            refused.contains("is not supported: write one of pem, jwt"),
+            "{refused}"
+        );
     }
 }
 
 #[test]
 fn b40_secrets_of_targets_cookies_forms_and_bodies() {
     let redactor = redactor();
-    assert_eq!(shape(&redactor.target("/mcp?api_key=K1")), "/mcp?api_key=[key]");
-    assert_eq!(shape(&redactor.target("/mcp?x=1&API%5FKey=K1&y=2")), "/mcp?x=1&API%5FKey=[key]&y=2");
+    assert_eq!(
+        shape(&redactor.target("/mcp?api_key=K1")),
+        "/mcp?api_key=[key]"
+    );
+    assert_eq!(
+        shape(&redactor.target("/mcp?x=1&API%5FKey=K1&y=2")),
+        "/mcp?x=1&API%5FKey=[key]&y=2"
+    );
     assert_eq!(
         shape(&redactor.header("Set-Cookie", "s=K2; Path=/; HttpOnly; Max-Age=60")),
         "s=[key]; Path=/; HttpOnly; Max-Age=60"
     );
-    assert_eq!(shape(&redactor.header("cookie", "s=K2; theme=K2b; K2c")), "s=[key]; theme=[key]; [key]");
     assert_eq!(
-        shape(&redactor.json(r#"{"access_token": "K3", "token_type": "Bearer", "expires_in": 3600}"#, RESULT)),
+        shape(&redactor.header("cookie", "s=K2; theme=K2b; K2c")),
+        "s=[key]; theme=[key]; [key]"
+    );
+    assert_eq!(
+        shape(&redactor.json(
+            r#"{"access_token": "K3", "token_type": "Bearer", "expires_in": 3600}"#,
+            RESULT
+        )),
         r#"{"access_token": "[key]", "token_type": "Bearer", "expires_in": 3600}"#
     );
     assert_eq!(
         shape(&redactor.text("grant_type=client_credentials&client_secret=K3&scope=crm")),
         "grant_type=client_credentials&client_secret=[key]&scope=crm"
     );
-    assert_eq!(shape(&redactor.text("client_secret=K3&grant_type=x")), "client_secret=[key]&grant_type=x");
+    assert_eq!(
+        shape(&redactor.text("client_secret=K3&grant_type=x")),
+        "client_secret=[key]&grant_type=x"
+    );
 }
 
 #[test]

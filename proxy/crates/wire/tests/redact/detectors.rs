@@ -7,18 +7,37 @@ use crate::{only, shape};
 /// Asserts that exactly `secret` goes, in several surroundings; and that nothing goes in `plain`.
 fn table(detector: Detector, kind: &str, secrets: &[&str], plain: &[&str]) {
     let redactor = only(detector);
-    assert!(secrets.len() >= 8 && plain.len() >= 8, "{detector:?}: at least 8 each way");
+    assert!(
+        secrets.len() >= 8 && plain.len() >= 8,
+        "{detector:?}: at least 8 each way"
+    );
     for secret in secrets {
-        for (left, right) in [("", ""), ("see ", " there"), ("(", ")"), ("\"", "\", "), ("a\n", "\nb"), ("x=", "; y"), ("é ", ".")] {
+        for (left, right) in [
+            ("", ""),
+            ("see ", " there"),
+            ("(", ")"),
+            ("\"", "\", "),
+            ("a\n", "\nb"),
+            ("x=", "; y"),
+            ("é ", "."),
+        ] {
             let text = format!("{left}{secret}{right}");
             let expected = format!("{left}[{kind}]{right}");
-            assert_eq!(shape(&redactor.text(&text)), expected, "{detector:?} in {text:?}");
+            assert_eq!(
+                shape(&redactor.text(&text)),
+                expected,
+                "{detector:?} in {text:?}"
+            );
         }
     }
     for text in plain {
         for (left, right) in [("", ""), ("see ", " there"), ("\"", "\"")] {
             let text = format!("{left}{text}{right}");
-            assert_eq!(redactor.text(&text), text, "{detector:?} must not find anything");
+            assert_eq!(
+                redactor.text(&text),
+                text,
+                "{detector:?} must not find anything"
+            );
         }
     }
 }
@@ -234,7 +253,9 @@ fn json_web_tokens() {
 fn pem_blocks() {
     const BODY: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
     let block = |label: &str, newline: &str| {
-        format!("-----BEGIN {label}-----{newline}{BODY}{newline}{BODY}{newline}-----END {label}-----")
+        format!(
+            "-----BEGIN {label}-----{newline}{BODY}{newline}{BODY}{newline}-----END {label}-----"
+        )
     };
     let secrets = [
         block("PRIVATE KEY", "\n"),
@@ -244,8 +265,12 @@ fn pem_blocks() {
         block("CERTIFICATE", "\n"),
         block("EC PRIVATE KEY", " "),
         block("PGP PRIVATE KEY BLOCK", "\n"),
-        format!("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES,00\n\n{BODY}\n-----END RSA PRIVATE KEY-----"),
-        format!("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{BODY}\n---- END SSH2 ENCRYPTED PRIVATE KEY ----"),
+        format!(
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES,00\n\n{BODY}\n-----END RSA PRIVATE KEY-----"
+        ),
+        format!(
+            "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{BODY}\n---- END SSH2 ENCRYPTED PRIVATE KEY ----"
+        ),
     ];
     table(
         Detector::Pem,
@@ -298,12 +323,20 @@ fn cloud_keys() {
         take("npm_", alphanumeric, 36),
         take("pypi-", alphanumeric, 60),
         take("hf_", alphanumeric, 34),
-        take("SG.", "aB3dE6gH9jK2mN5pQ8sT1v.aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6kL9nP2r", 66),
+        take(
+            "SG.",
+            "aB3dE6gH9jK2mN5pQ8sT1v.aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6kL9nP2r",
+            66,
+        ),
         take("dop_v1_", hex, 64),
         take("dapi", hex, 32),
         take("shpat_", hex, 32),
         take("hvs.", alphanumeric, 24),
-        take("AGE-SECRET-KEY-1", "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54KHCE", 58),
+        take(
+            "AGE-SECRET-KEY-1",
+            "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54KHCE",
+            58,
+        ),
         take("dckr_pat_", alphanumeric, 27),
         take("tskey-", "auth-kABCDEF1CNTRL-abcdefghijklmnop", 34),
         take("123456789:AA", alphanumeric, 33),
@@ -343,15 +376,30 @@ fn url_credentials() {
     for (text, expected) in [
         ("https://u:K4@h.test/", "https://[url]@h.test/"),
         ("https://ghx@h.test/x", "https://[url]@h.test/x"),
-        ("postgres://app:p%40ss@db.internal:5432/crm", "postgres://[url]@db.internal:5432/crm"),
+        (
+            "postgres://app:p%40ss@db.internal:5432/crm",
+            "postgres://[url]@db.internal:5432/crm",
+        ),
         ("redis://:pw@cache", "redis://[url]@cache"),
-        ("see https://a:b@c@h.test?x=1 there", "see https://[url]@h.test?x=1 there"),
+        (
+            "see https://a:b@c@h.test?x=1 there",
+            "see https://[url]@h.test?x=1 there",
+        ),
         ("https://u:p/w@h.test/", "https://[url]@h.test/"),
         ("jdbc:mysql://u:p@h/db", "jdbc:mysql://[url]@h/db"),
-        ("https://u:p@h.test/ https://u:p@i.test/", "https://[url]@h.test/ https://[url]@i.test/"),
+        (
+            "https://u:p@h.test/ https://u:p@i.test/",
+            "https://[url]@h.test/ https://[url]@i.test/",
+        ),
         ("ssh://git:pw@h.test/r", "ssh://[url]@h.test/r"),
-        ("https://h.test/b?sv=2024&sig=a%2Fb%3D&se=1", "https://h.test/b?sv=2024&sig=[url]&se=1"),
-        ("https://h.test/?X-Amz-Signature=0af7&x=1", "https://h.test/?X-Amz-Signature=[url]&x=1"),
+        (
+            "https://h.test/b?sv=2024&sig=a%2Fb%3D&se=1",
+            "https://h.test/b?sv=2024&sig=[url]&se=1",
+        ),
+        (
+            "https://h.test/?X-Amz-Signature=0af7&x=1",
+            "https://h.test/?X-Amz-Signature=[url]&x=1",
+        ),
     ] {
         assert_eq!(shape(&redactor.text(text)), expected);
     }
@@ -382,7 +430,10 @@ fn each_detector_can_be_off() {
         (Detector::Iban, "DE89370400440532013000"),
         (Detector::Ssn, "123-45-6789"),
         (Detector::Jwt, JWT),
-        (Detector::Pem, "-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0\n-----END CERTIFICATE-----"),
+        (
+            Detector::Pem,
+            "-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0\n-----END CERTIFICATE-----",
+        ),
         (Detector::CloudKey, "AKIAIOSFODNN7EXAMPLE"),
         (Detector::UrlCredential, "redis://:pw@cache"),
     ];

@@ -20,7 +20,10 @@ fn without_findings_the_very_same_text() {
         "true",
         r#""""#,
     ] {
-        assert!(matches!(redactor.json(text, ARGUMENTS), Cow::Borrowed(same) if same == text), "{text}");
+        assert!(
+            matches!(redactor.json(text, ARGUMENTS), Cow::Borrowed(same) if same == text),
+            "{text}"
+        );
     }
 }
 
@@ -37,7 +40,11 @@ fn around_a_finding_every_byte_stays() {
 #[test]
 fn escapes_hide_nothing() {
     let redactor = redactor();
-    let escaped = |text: &str| -> String { text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect() };
+    let escaped = |text: &str| -> String {
+        text.chars()
+            .map(|c| format!("\\u{:04x}", u32::from(c)))
+            .collect()
+    };
     for (secret, kind) in [
         ("dana@northwind.example", "email"),
         ("4111 1111 1111 1111", "card"),
@@ -65,7 +72,10 @@ fn escapes_hide_nothing() {
 fn secrets_in_names() {
     let redactor = redactor();
     assert_eq!(
-        shape(&redactor.json(r#"{"dana@northwind.example":{"4111-1111-1111-1111":1}}"#, ARGUMENTS)),
+        shape(&redactor.json(
+            r#"{"dana@northwind.example":{"4111-1111-1111-1111":1}}"#,
+            ARGUMENTS
+        )),
         r#"{"[email]":{"[card]":1}}"#
     );
 }
@@ -74,9 +84,18 @@ fn secrets_in_names() {
 fn every_one_of_repeated_members() {
     let text = r#"{"token":"a","token":"b","x":{"token":"a"}}"#;
     let out = redactor().json(text, ARGUMENTS).into_owned();
-    assert_eq!(shape(&out), r#"{"token":"[key]","token":"[key]","x":{"token":"[key]"}}"#);
-    let mut digits = out.match_indices("[redacted:").map(|(at, _)| out.get(at..at + 23).unwrap());
-    let (a, b, again) = (digits.next().unwrap(), digits.next().unwrap(), digits.next().unwrap());
+    assert_eq!(
+        shape(&out),
+        r#"{"token":"[key]","token":"[key]","x":{"token":"[key]"}}"#
+    );
+    let mut digits = out
+        .match_indices("[redacted:")
+        .map(|(at, _)| out.get(at..at + 23).unwrap());
+    let (a, b, again) = (
+        digits.next().unwrap(),
+        digits.next().unwrap(),
+        digits.next().unwrap(),
+    );
     assert_eq!(a, again, "equal values, equal placeholders");
     assert_ne!(a, b);
 }
@@ -85,11 +104,53 @@ fn every_one_of_repeated_members() {
 fn what_is_no_json_goes_whole() {
     let redactor = redactor();
     for text in [
-        "", " ", "{", "}", "[1,]", "[,1]", "{\"a\":1,}", "{a:1}", "{\"a\" 1}", "{\"a\":}", "[1 2]", "01", "1.", "-", "+1", ".5", "1e",
-        "nul", "nulll", "True", "\"", "\"\\x\"", "\"\\u12g4\"", "\"a\nb\"", "'a'", "[1]]", "{}{}", "[}", "{]", "\"a\":1", "\u{feff}{}",
-        "{\"password\":\"K\"", "[\"\\", "[\"\\u00", "NaN", "[1]x", "{\"a\":1 \"b\":2}", "{1:2}", "[\"a\":1]", "{\"a\"}", "/**/1",
+        "",
+        " ",
+        "{",
+        "}",
+        "[1,]",
+        "[,1]",
+        "{\"a\":1,}",
+        "{a:1}",
+        "{\"a\" 1}",
+        "{\"a\":}",
+        "[1 2]",
+        "01",
+        "1.",
+        "-",
+        "+1",
+        ".5",
+        "1e",
+        "nul",
+        "nulll",
+        "True",
+        "\"",
+        "\"\\x\"",
+        "\"\\u12g4\"",
+        "\"a\nb\"",
+        "'a'",
+        "[1]]",
+        "{}{}",
+        "[}",
+        "{]",
+        "\"a\":1",
+        "\u{feff}{}",
+        "{\"password\":\"K\"",
+        "[\"\\",
+        "[\"\\u00",
+        "NaN",
+        "[1]x",
+        "{\"a\":1 \"b\":2}",
+        "{1:2}",
+        "[\"a\":1]",
+        "{\"a\"}",
+        "/**/1",
     ] {
-        assert_eq!(shape(&redactor.json(text, ARGUMENTS)), r#""[unread]""#, "{text:?}");
+        assert_eq!(
+            shape(&redactor.json(text, ARGUMENTS)),
+            r#""[unread]""#,
+            "{text:?}"
+        );
     }
 }
 
@@ -97,8 +158,20 @@ fn what_is_no_json_goes_whole() {
 fn the_same_grammar_as_the_reader_of_records() {
     // A record is kept as raw JSON: what is let through must be that, and nothing that is need be lost.
     let redactor = redactor();
-    for text in ["\"\\ud800\"", "\"\\udc00\\ud800x\"", "\"\\uD834x\"", "1E+2", "-0", " \n1\t", "[[[[]]]]", "\"\u{7f}\u{2028}\""] {
-        assert!(serde_json::from_str::<&RawValue>(text.trim()).is_ok(), "{text}");
+    for text in [
+        "\"\\ud800\"",
+        "\"\\udc00\\ud800x\"",
+        "\"\\uD834x\"",
+        "1E+2",
+        "-0",
+        " \n1\t",
+        "[[[[]]]]",
+        "\"\u{7f}\u{2028}\"",
+    ] {
+        assert!(
+            serde_json::from_str::<&RawValue>(text.trim()).is_ok(),
+            "{text}"
+        );
         assert_eq!(redactor.json(text, ARGUMENTS), text);
     }
 }
@@ -109,11 +182,15 @@ fn schemas_define_secrets_and_hold_none() {
     let tools = r#"[{"name":"login","description":"password: at least 8","inputSchema":{"type":"object","properties":{"password":{"type":"string"},"api_key":true},"required":["password"]}}]"#;
     assert_eq!(redactor.json(tools, Place::Schema), tools);
     let example = r#"[{"name":"x","description":"mail dana@northwind.example"}]"#;
-    assert_eq!(shape(&redactor.json(example, Place::Schema)), r#"[{"name":"x","description":"mail [email]"}]"#);
+    assert_eq!(
+        shape(&redactor.json(example, Place::Schema)),
+        r#"[{"name":"x","description":"mail [email]"}]"#
+    );
     // A schema inside another message.
     let elicit = r#"{"method":"elicitation/create","params":{"message":"Sign in","requestedSchema":{"type":"object","properties":{"password":{"type":"string","minLength":8},"user":{"type":"object","properties":{"token":{"type":"string"}}}}}}}"#;
     assert_eq!(redactor.json(elicit, Place::Message), elicit);
-    let answer = r#"{"action":"accept","content":{"password":"K","properties":{"password":{"v":"K"}}}}"#;
+    let answer =
+        r#"{"action":"accept","content":{"password":"K","properties":{"password":{"v":"K"}}}}"#;
     assert_eq!(
         shape(&redactor.json(answer, Place::Message)),
         r#"{"action":"accept","content":{"password":"[key]","properties":{"password":"[key]"}}}"#
@@ -133,27 +210,58 @@ fn request_state_is_kept_as_its_digest() {
         shape(&redactor.json(result, RESULT)),
         r#"{"resultType":"input_required","requestState":"[state]","structuredContent":{"requestState":"open"}}"#
     );
-    let first = redactor.json(r#"{"requestState":"s"}"#, RESULT).into_owned();
-    assert_eq!(first, redactor.json(r#"{"requestState":"s"}"#, Place::Message));
+    let first = redactor
+        .json(r#"{"requestState":"s"}"#, RESULT)
+        .into_owned();
+    assert_eq!(
+        first,
+        redactor.json(r#"{"requestState":"s"}"#, Place::Message)
+    );
 }
 
 #[test]
 fn pointers() {
-    let redactor = with_pointers(&[("crm", "/a/0/b"), ("*", "/notes/*/text"), ("crm", "/x~1y/z~0"), ("crm", "/structuredContent/income")]);
+    let redactor = with_pointers(&[
+        ("crm", "/a/0/b"),
+        ("*", "/notes/*/text"),
+        ("crm", "/x~1y/z~0"),
+        ("crm", "/structuredContent/income"),
+    ]);
     let crm = Place::Arguments { tool: "crm" };
     for (text, expected) in [
-        (r#"{"a":[{"b":1,"c":2},{"b":1}]}"#, r#"{"a":[{"b":"[pointer]","c":2},{"b":1}]}"#),
-        (r#"{"a":{"0":{"b":[1]}}}"#, r#"{"a":{"0":{"b":"[pointer]"}}}"#),
-        (r#"{"notes":[{"text":"x"},{"text":"","y":{"text":"x"}}]}"#, r#"{"notes":[{"text":"[pointer]"},{"text":"","y":{"text":"x"}}]}"#),
-        (r#"{"x/y":{"z~":"s","z":"t"},"b":1}"#, r#"{"x/y":{"z~":"[pointer]","z":"t"},"b":1}"#),
+        (
+            r#"{"a":[{"b":1,"c":2},{"b":1}]}"#,
+            r#"{"a":[{"b":"[pointer]","c":2},{"b":1}]}"#,
+        ),
+        (
+            r#"{"a":{"0":{"b":[1]}}}"#,
+            r#"{"a":{"0":{"b":"[pointer]"}}}"#,
+        ),
+        (
+            r#"{"notes":[{"text":"x"},{"text":"","y":{"text":"x"}}]}"#,
+            r#"{"notes":[{"text":"[pointer]"},{"text":"","y":{"text":"x"}}]}"#,
+        ),
+        (
+            r#"{"x/y":{"z~":"s","z":"t"},"b":1}"#,
+            r#"{"x/y":{"z~":"[pointer]","z":"t"},"b":1}"#,
+        ),
         // Through a string that holds JSON.
-        (r#"{"a":"[{\"b\":\"s\"}]"}"#, r#"{"a":"[{\"b\":\"[pointer]\"}]"}"#),
+        (
+            r#"{"a":"[{\"b\":\"s\"}]"}"#,
+            r#"{"a":"[{\"b\":\"[pointer]\"}]"}"#,
+        ),
     ] {
         assert_eq!(shape(&redactor.json(text, crm)), expected);
     }
     let other = Place::Arguments { tool: "other" };
-    assert_eq!(redactor.json(r#"{"a":[{"b":1}]}"#, other), r#"{"a":[{"b":1}]}"#);
-    assert_eq!(shape(&redactor.json(r#"{"notes":{"k":{"text":1}}}"#, other)), r#"{"notes":{"k":{"text":"[pointer]"}}}"#);
+    assert_eq!(
+        redactor.json(r#"{"a":[{"b":1}]}"#, other),
+        r#"{"a":[{"b":1}]}"#
+    );
+    assert_eq!(
+        shape(&redactor.json(r#"{"notes":{"k":{"text":1}}}"#, other)),
+        r#"{"notes":{"k":{"text":"[pointer]"}}}"#
+    );
     // The text that repeats a structured result.
     let result = r#"{"structuredContent":{"income":5},"content":[{"type":"text","text":"{\"income\": 5, \"n\": 1}"}]}"#;
     assert_eq!(
@@ -170,10 +278,23 @@ fn pointers() {
 #[test]
 fn depth_costs_no_stack() {
     let redactor = redactor();
-    let deep = |levels: usize| format!("{}{}{}", "[".repeat(levels), r#"{"password":"K"}"#, "]".repeat(levels));
+    let deep = |levels: usize| {
+        format!(
+            "{}{}{}",
+            "[".repeat(levels),
+            r#"{"password":"K"}"#,
+            "]".repeat(levels)
+        )
+    };
     let out = shape(&redactor.json(&deep(10_000), ARGUMENTS));
-    assert!(out.contains(r#"{"password":"[key]"}"#) && out.len() == 10_000 * 2 + r#"{"password":"[key]"}"#.len());
-    assert_eq!(shape(&redactor.json(&deep(1_000_000), ARGUMENTS)), r#""[unread]""#);
+    assert!(
+        out.contains(r#"{"password":"[key]"}"#)
+            && out.len() == 10_000 * 2 + r#"{"password":"[key]"}"#.len()
+    );
+    assert_eq!(
+        shape(&redactor.json(&deep(1_000_000), ARGUMENTS)),
+        r#""[unread]""#
+    );
     let objects = format!("{}1{}", r#"{"a":"#.repeat(10_000), "}".repeat(10_000));
     assert_eq!(redactor.json(&objects, ARGUMENTS), objects);
     // Strings in strings: what lies deeper than they are read is still scanned as text.

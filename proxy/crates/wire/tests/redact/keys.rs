@@ -8,7 +8,10 @@ fn is_secret(redactor: &Redactor, name: &str) -> bool {
     let name = serde_json::to_string(name).unwrap();
     let text = format!(r#"{{{name}:"harmless"}}"#);
     let out = shape(&redactor.json(&text, ARGUMENTS));
-    assert!(out == text || out == format!(r#"{{{name}:"[key]"}}"#), "{out}");
+    assert!(
+        out == text || out == format!(r#"{{{name}:"[key]"}}"#),
+        "{out}"
+    );
     out != text
 }
 
@@ -16,15 +19,68 @@ fn is_secret(redactor: &Redactor, name: &str) -> bool {
 fn names_of_secrets() {
     let redactor = redactor();
     for name in [
-        "password", "Password", "PASSWORD", "passWord", "user_password", "userPassword", "db-password", "DB_PASSWORD",
-        "passwordHash", "password_confirmation", "new password", "password1", "passwords", "PASSWD", "access_token",
-        "accessToken", "access-token", "ACCESS_TOKEN", "access.token", "access token", "accesstoken", "AccessTokens",
-        "x-access-token-v2", "token", "Token", "authToken", "id_token", "session_token", "bearerToken", "csrfToken",
-        "oauth2token", "TOKEN_VALUE", "apiKey", "API_KEY", "APIKey", "apikey", "api-key", "x-api-key", "openaiApiKey",
-        "api_keys", "secret", "client_secret", "clientSecret", "secretKey", "aws_secret_access_key", "secrets",
-        "SecretString", "authorization", "Proxy-Authorization", "cookie", "cookies", "Set-Cookie", "privateKey",
-        "private_key_id", "rsaPrivateKeyPem", "DBpassword", "spring.datasource.password", "_password", "$token",
-        "refresh_token", "refreshToken", "__secret__",
+        "password",
+        "Password",
+        "PASSWORD",
+        "passWord",
+        "user_password",
+        "userPassword",
+        "db-password",
+        "DB_PASSWORD",
+        "passwordHash",
+        "password_confirmation",
+        "new password",
+        "password1",
+        "passwords",
+        "PASSWD",
+        "access_token",
+        "accessToken",
+        "access-token",
+        "ACCESS_TOKEN",
+        "access.token",
+        "access token",
+        "accesstoken",
+        "AccessTokens",
+        "x-access-token-v2",
+        "token",
+        "Token",
+        "authToken",
+        "id_token",
+        "session_token",
+        "bearerToken",
+        "csrfToken",
+        "oauth2token",
+        "TOKEN_VALUE",
+        "apiKey",
+        "API_KEY",
+        "APIKey",
+        "apikey",
+        "api-key",
+        "x-api-key",
+        "openaiApiKey",
+        "api_keys",
+        "secret",
+        "client_secret",
+        "clientSecret",
+        "secretKey",
+        "aws_secret_access_key",
+        "secrets",
+        "SecretString",
+        "authorization",
+        "Proxy-Authorization",
+        "cookie",
+        "cookies",
+        "Set-Cookie",
+        "privateKey",
+        "private_key_id",
+        "rsaPrivateKeyPem",
+        "DBpassword",
+        "spring.datasource.password",
+        "_password",
+        "$token",
+        "refresh_token",
+        "refreshToken",
+        "__secret__",
     ] {
         assert!(is_secret(redactor, name), "{name}");
     }
@@ -34,15 +90,67 @@ fn names_of_secrets() {
 fn names_of_other_things() {
     let redactor = redactor();
     for name in [
-        "", "_", "pass", "passwordless", "passenger", "tokens", "tokens_used", "total_tokens", "max_tokens", "maxTokens",
-        "token_count", "tokenCount", "tokenLimit", "token_type", "token_endpoint", "token_url", "tokenExpiresAt",
-        "access_token_expires_in", "progressToken", "progress_token", "nextPageToken", "next_page_token", "pageToken",
-        "NextToken", "continuationToken", "nextSyncToken", "cancellation_token", "eos_token", "max_token", "token_id",
-        "tokenSymbol", "tokenize", "tokenizer", "detokenized", "secretary", "secretariat", "secret_name", "secretArn",
-        "secret_scanning", "authorization_endpoint", "authorization_servers", "authorizationUrl", "authorize", "authorized",
-        "cookie_policy", "cookie_domain", "cookieName", "cookiejar", "password_policy", "password_required",
-        "passwordLength", "private", "key", "keys", "api", "api_version", "privately", "public_key", "idempotency_key",
-        "authorizations_count", "api_key_status",
+        "",
+        "_",
+        "pass",
+        "passwordless",
+        "passenger",
+        "tokens",
+        "tokens_used",
+        "total_tokens",
+        "max_tokens",
+        "maxTokens",
+        "token_count",
+        "tokenCount",
+        "tokenLimit",
+        "token_type",
+        "token_endpoint",
+        "token_url",
+        "tokenExpiresAt",
+        "access_token_expires_in",
+        "progressToken",
+        "progress_token",
+        "nextPageToken",
+        "next_page_token",
+        "pageToken",
+        "NextToken",
+        "continuationToken",
+        "nextSyncToken",
+        "cancellation_token",
+        "eos_token",
+        "max_token",
+        "token_id",
+        "tokenSymbol",
+        "tokenize",
+        "tokenizer",
+        "detokenized",
+        "secretary",
+        "secretariat",
+        "secret_name",
+        "secretArn",
+        "secret_scanning",
+        "authorization_endpoint",
+        "authorization_servers",
+        "authorizationUrl",
+        "authorize",
+        "authorized",
+        "cookie_policy",
+        "cookie_domain",
+        "cookieName",
+        "cookiejar",
+        "password_policy",
+        "password_required",
+        "passwordLength",
+        "private",
+        "key",
+        "keys",
+        "api",
+        "api_version",
+        "privately",
+        "public_key",
+        "idempotency_key",
+        "authorizations_count",
+        "api_key_status",
     ] {
         assert!(!is_secret(redactor, name), "{name}");
     }
@@ -50,7 +158,14 @@ fn names_of_other_things() {
 
 #[test]
 fn a_rule_always_matches_the_name_it_spells() {
-    for rule in ["progress_token", "nextPageToken", "token-count", "max tokens", "contraseña", "x"] {
+    for rule in [
+        "progress_token",
+        "nextPageToken",
+        "token-count",
+        "max tokens",
+        "contraseña",
+        "x",
+    ] {
         let rules = Rules {
             keys: vec![rule.to_owned()],
             ..Rules::default()
@@ -109,16 +224,40 @@ fn bare_digits_under_a_name_that_says_what_they_are() {
     let redactor = redactor();
     for (text, expected) in [
         (r#"{"phone":"5550100123"}"#, r#"{"phone":"[phone]"}"#),
-        (r#"{"mobilePhone":15550100123}"#, r#"{"mobilePhone":"[phone]"}"#),
-        (r#"{"fax_numbers":["555 0100 12","x"]}"#, r#"{"fax_numbers":["[phone]","x"]}"#),
-        (r#"{"card_number":4111111111111111}"#, r#"{"card_number":"[card]"}"#),
+        (
+            r#"{"mobilePhone":15550100123}"#,
+            r#"{"mobilePhone":"[phone]"}"#,
+        ),
+        (
+            r#"{"fax_numbers":["555 0100 12","x"]}"#,
+            r#"{"fax_numbers":["[phone]","x"]}"#,
+        ),
+        (
+            r#"{"card_number":4111111111111111}"#,
+            r#"{"card_number":"[card]"}"#,
+        ),
         (r#"{"pan":"4111 11111111 1111"}"#, r#"{"pan":"[card]"}"#),
         (r#"{"ssn":123456789}"#, r#"{"ssn":"[ssn]"}"#),
-        (r#"{"socialSecurityNumber":"123456789"}"#, r#"{"socialSecurityNumber":"[ssn]"}"#),
-        (r#"{"n":4111111111111111,"t":1764547199123}"#, r#"{"n":4111111111111111,"t":1764547199123}"#),
-        (r#"{"order_id":"4111111111111111"}"#, r#"{"order_id":"4111111111111111"}"#),
-        (r#"{"phone_id":5550100123,"card_count":16}"#, r#"{"phone_id":5550100123,"card_count":16}"#),
-        (r#"{"card":"queen of hearts","phone":"none"}"#, r#"{"card":"queen of hearts","phone":"none"}"#),
+        (
+            r#"{"socialSecurityNumber":"123456789"}"#,
+            r#"{"socialSecurityNumber":"[ssn]"}"#,
+        ),
+        (
+            r#"{"n":4111111111111111,"t":1764547199123}"#,
+            r#"{"n":4111111111111111,"t":1764547199123}"#,
+        ),
+        (
+            r#"{"order_id":"4111111111111111"}"#,
+            r#"{"order_id":"4111111111111111"}"#,
+        ),
+        (
+            r#"{"phone_id":5550100123,"card_count":16}"#,
+            r#"{"phone_id":5550100123,"card_count":16}"#,
+        ),
+        (
+            r#"{"card":"queen of hearts","phone":"none"}"#,
+            r#"{"card":"queen of hearts","phone":"none"}"#,
+        ),
     ] {
         assert_eq!(shape(&redactor.json(text, ARGUMENTS)), expected);
     }

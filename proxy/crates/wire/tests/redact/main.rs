@@ -56,7 +56,9 @@ pub(crate) fn only(detector: Detector) -> Redactor {
 }
 
 pub(crate) fn with_pointers(pointers: &[(&str, &str)]) -> Redactor {
-    let pointers = pointers.iter().map(|&(tool, pointer)| (tool.to_owned(), pointer.to_owned()));
+    let pointers = pointers
+        .iter()
+        .map(|&(tool, pointer)| (tool.to_owned(), pointer.to_owned()));
     let rules = Rules {
         pointers: pointers.collect(),
         ..rules()
@@ -76,7 +78,10 @@ pub(crate) fn shape(text: &str) -> String {
         match after.split_once(']') {
             Some((inside, rest)) => {
                 let (kind, digits) = inside.split_once(':').unwrap();
-                assert!(digits.len() == 8 && digits.bytes().all(|b| b.is_ascii_hexdigit()), "{text}");
+                assert!(
+                    digits.len() == 8 && digits.bytes().all(|b| b.is_ascii_hexdigit()),
+                    "{text}"
+                );
                 out.push_str(&format!("[{kind}]"));
                 tail = rest;
             }
