@@ -259,6 +259,7 @@ fn trigram(a: u8, b: u8, c: u8) -> usize {
     usize::from(a & 31) << 10 | usize::from(b & 31) << 5 | usize::from(c & 31)
 }
 
+<<<<<<< HEAD
 /// Whether the last word is one for identifiers.
 fn is_id(key: &[u8]) -> bool {
     let digits = key
@@ -284,6 +285,20 @@ fn is_id(key: &[u8]) -> bool {
             || previous.is_ascii_lowercase() && at(key, start).is_ascii_uppercase();
         starts && part(key, start, key.len()).eq_ignore_ascii_case(word)
     })
+=======
+/// Whether the last word may be one of those for identifiers.
+fn may_be_id(key: &[u8]) -> bool {
+    let [.., a, b] = key else { return false };
+    matches!(
+        (a.to_ascii_lowercase(), b.to_ascii_lowercase()),
+        (b'i', b'd')
+            | (b'd', b's')
+            | (b'o', b'r')
+            | (b's', b't' | b'h')
+            | (b'a', b'g')
+            | (b'h', b'a')
+    ) || b.is_ascii_digit()
+>>>>>>> main
 }
 
 /// A name's letters and digits in lower case, and where its words start.

@@ -31,7 +31,7 @@ pub(super) fn jwt(text: &[u8], i: usize, floor: usize, dead: &mut usize) -> Opti
     // A second part that is JSON, too, or a header that says what this is (an encrypted token has nothing readable).
     let readable = rest(text, first + 1).starts_with(b"eyJ");
     let alone = || !is_base64url(before(text, start, floor));
-    if first - start < 12 || !readable && !(alone() && is_header(part(text, start, first))) {
+    if first - start < 12 || !(readable || alone() && is_header(part(text, start, first))) {
         return None;
     }
     let mut end = second;
@@ -180,12 +180,20 @@ impl CloudKeys {
             b'~' => return azure(text, i, floor),
             _ => self.marked.get(usize::from(before(text, i, floor)))?,
         };
+<<<<<<< HEAD
         list.iter().find_map(|anchor| {
             let start = i.checked_sub(usize::from(anchor.offset))?;
             if at(text, i) != anchor.mark || at(text, start) != anchor.first || start < floor {
                 return None;
             }
             let shape = SHAPES.get(usize::from(anchor.shape))?;
+=======
+        list.iter().find_map(|&(shape, mark)| {
+            let start = i
+                .checked_sub(usize::from(mark))
+                .filter(|&start| start >= floor)?;
+            let shape = SHAPES.get(usize::from(shape))?;
+>>>>>>> main
             let end =
                 begins_word(text, start, floor).then(|| key_end(text, start, shape, dead))??;
             Some((start, end))
