@@ -25,7 +25,10 @@ use crate::tap::ResponseHead;
 /// The request that a response answers.
 enum Found {
     /// `odd`: what is wrong with the id, as a flag.
-    Own { no: RequestNo, odd: Option<&'static str> },
+    Own {
+        no: RequestNo,
+        odd: Option<&'static str>,
+    },
     /// A request of another exchange of the session.
     Elsewhere(RequestNo),
     None,
@@ -248,9 +251,10 @@ impl Core {
         let IdField::Id(id) = &message.id else {
             return match only(requests) {
                 // What answers an id of `null`, or an error whose sender could not read the id.
-                Some((no, named)) if !named || message.is_error() => {
-                    Found::Own { no, odd: named.then_some("id_missing") }
-                }
+                Some((no, named)) if !named || message.is_error() => Found::Own {
+                    no,
+                    odd: named.then_some("id_missing"),
+                },
                 _ => Found::None,
             };
         };
@@ -263,15 +267,23 @@ impl Core {
             !request.answered && request.id.as_ref().is_some_and(|known| known.resembles(id))
         };
         if let Some(no) = own(requests, &like) {
-            return Found::Own { no, odd: Some("id_type_mismatch") };
+            return Found::Own {
+                no,
+                odd: Some("id_type_mismatch"),
+            };
         }
         let elsewhere = self.find_elsewhere(exchange, id);
         match only(&mut self.requests) {
             // A call known by its headers only has no id to compare.
             Some((no, false)) => Found::Own { no, odd: None },
             // A refusal under an id of the server's own.
-            Some((no, true)) if elsewhere.is_none() && message.is_error() && !exchange.is_success() => {
-                Found::Own { no, odd: Some("id_mismatch") }
+            Some((no, true))
+                if elsewhere.is_none() && message.is_error() && !exchange.is_success() =>
+            {
+                Found::Own {
+                    no,
+                    odd: Some("id_mismatch"),
+                }
             }
             _ => elsewhere.map_or(Found::None, Found::Elsewhere),
         }

@@ -2,8 +2,6 @@
 //!
 //! Nothing is re-encoded. What no edit covers stays as it was spelled.
 
-use std::borrow::Cow;
-
 use super::bytes::{at, part, rest};
 
 /// One span to replace.
@@ -146,15 +144,7 @@ pub(super) fn hex4(text: &[u8], i: usize) -> Option<u32> {
 }
 
 /// What `written` means.
-pub(super) fn decode(written: &[u8], spelling: Spelling) -> Cow<'_, [u8]> {
-    let plain = match spelling {
-        Spelling::Json => memchr::memchr(b'\\', written),
-        Spelling::Percent => memchr::memchr(b'%', written),
-        Spelling::Form => memchr::memchr2(b'%', b'+', written),
-    };
-    if plain.is_none() {
-        return Cow::Borrowed(written);
-    }
+pub(super) fn decode(written: &[u8], spelling: Spelling) -> Vec<u8> {
     let mut out = Vec::with_capacity(written.len());
     for unit in Units::new(written, spelling) {
         match unit {
@@ -162,7 +152,7 @@ pub(super) fn decode(written: &[u8], spelling: Spelling) -> Cow<'_, [u8]> {
             Unit::Escape { bytes, decoded, .. } => out.extend_from_slice(part(&bytes, 0, decoded)),
         }
     }
-    Cow::Owned(out)
+    out
 }
 
 /// Carries edits of `decode(written)` over to `written`, which stands at `base` of the text that `out` edits. One pass.

@@ -8,7 +8,7 @@
 //! `progressToken`, `eos_token`) and the plural (`max_tokens`). A rule that spells the whole name always matches.
 
 use super::RuleError;
-use super::bytes::{at, before, is_word, part};
+use super::bytes::{at, is_word};
 
 /// Longer names (without separators) are not split into words: they match wherever a rule's letters stand.
 const LONGEST: usize = 96;
@@ -165,20 +165,26 @@ impl KeyTable {
 
     /// What the name `key`, escapes decoded, tells.
     pub(super) fn facts(&self, key: &[u8]) -> KeyFacts {
-        let mut facts = KeyFacts {
-            id: is_id(key),
-            ..KeyFacts::default()
-        };
-        if !self.may_match(key) {
-            return facts;
+        if !may_be_id(key) && !self.may_match(key) {
+            return KeyFacts::default();
         }
         let Some(words) = Words::split(key) else {
-            facts.secret = self.somewhere_in(key);
-            return facts;
+            return KeyFacts {
+                secret: self.somewhere_in(key),
+                ..KeyFacts::default()
+            };
         };
         let last = words.last();
         // Looked up on a match only: nearly every name has none.
         let about = || is_one(ABOUT, last);
+        let id = matches!(
+            last,
+            b"id" | b"ids" | b"uuid" | b"guid" | b"cursor" | b"digest" | b"etag" | b"hash" | b"sha"
+        );
+        let mut facts = KeyFacts {
+            id,
+            ..KeyFacts::default()
+        };
         self.each_match(&words, |entry, start, end| match entry.what {
             What::Secret => {
                 let whole = start == 0 && end == words.len;
@@ -187,7 +193,7 @@ impl KeyTable {
                     || entry.is_token() && is_one(BEFORE_TOKEN, words.before(start));
                 facts.secret |= whole || !other;
             }
-            What::Hint(hint) if !about() && !facts.id => facts.hint = Some(hint),
+            What::Hint(hint) if !about() && !id => facts.hint = Some(hint),
             What::Hint(_) => {}
         });
         facts
@@ -259,33 +265,6 @@ fn trigram(a: u8, b: u8, c: u8) -> usize {
     usize::from(a & 31) << 10 | usize::from(b & 31) << 5 | usize::from(c & 31)
 }
 
-<<<<<<< HEAD
-/// Whether the last word is one for identifiers.
-fn is_id(key: &[u8]) -> bool {
-    let digits = key
-        .iter()
-        .rev()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
-    let key = part(key, 0, key.len() - digits);
-    let words: &[&[u8]] = match key.last().map(u8::to_ascii_lowercase) {
-        Some(b'd') => &[b"id", b"uuid", b"guid"],
-        Some(b's') => &[b"ids"],
-        Some(b'r') => &[b"cursor"],
-        Some(b't') => &[b"digest"],
-        Some(b'g') => &[b"etag"],
-        Some(b'h') => &[b"hash"],
-        Some(b'a') => &[b"sha"],
-        _ => return false,
-    };
-    words.iter().any(|word| {
-        let start = key.len().saturating_sub(word.len());
-        let previous = before(key, start, 0);
-        let starts = !previous.is_ascii_alphabetic()
-            || previous.is_ascii_lowercase() && at(key, start).is_ascii_uppercase();
-        starts && part(key, start, key.len()).eq_ignore_ascii_case(word)
-    })
-=======
 /// Whether the last word may be one of those for identifiers.
 fn may_be_id(key: &[u8]) -> bool {
     let [.., a, b] = key else { return false };
@@ -298,7 +277,6 @@ fn may_be_id(key: &[u8]) -> bool {
             | (b'a', b'g')
             | (b'h', b'a')
     ) || b.is_ascii_digit()
->>>>>>> main
 }
 
 /// A name's letters and digits in lower case, and where its words start.

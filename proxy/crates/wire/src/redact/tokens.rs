@@ -121,23 +121,13 @@ const SHAPES: &[Shape] = {
     ]
 };
 
-/// How to tell quickly that a shape is not there.
-#[derive(Clone, Copy, Debug)]
-struct Anchor {
-    shape: u8,
-    /// Offset of the mark in the prefix, and the mark.
-    offset: u8,
-    mark: u8,
-    first: u8,
-}
-
 /// The shapes by the byte that gives them away: the last of `_ - . /` in the prefix, else a capital A at its beginning.
 #[derive(Debug)]
 pub(super) struct CloudKeys {
-    /// By the byte before the mark.
-    marked: Vec<Vec<Anchor>>,
+    /// By the byte before the mark: index of the shape and offset of the mark.
+    marked: Vec<Vec<(u8, u8)>>,
     /// By the byte after the A.
-    capital: Vec<Vec<Anchor>>,
+    capital: Vec<Vec<(u8, u8)>>,
 }
 
 impl CloudKeys {
@@ -154,13 +144,7 @@ impl CloudKeys {
                 None => (&mut keys.capital, at(prefix, 1)),
             };
             if let Some(list) = list.get_mut(usize::from(by)) {
-                let offset = mark.unwrap_or(0);
-                list.push(Anchor {
-                    shape: i,
-                    offset: u8::try_from(offset).unwrap_or(0),
-                    mark: at(prefix, offset),
-                    first: at(prefix, 0),
-                });
+                list.push((i, u8::try_from(mark.unwrap_or(0)).unwrap_or(0)));
             }
         }
         keys
@@ -180,20 +164,11 @@ impl CloudKeys {
             b'~' => return azure(text, i, floor),
             _ => self.marked.get(usize::from(before(text, i, floor)))?,
         };
-<<<<<<< HEAD
-        list.iter().find_map(|anchor| {
-            let start = i.checked_sub(usize::from(anchor.offset))?;
-            if at(text, i) != anchor.mark || at(text, start) != anchor.first || start < floor {
-                return None;
-            }
-            let shape = SHAPES.get(usize::from(anchor.shape))?;
-=======
         list.iter().find_map(|&(shape, mark)| {
             let start = i
                 .checked_sub(usize::from(mark))
                 .filter(|&start| start >= floor)?;
             let shape = SHAPES.get(usize::from(shape))?;
->>>>>>> main
             let end =
                 begins_word(text, start, floor).then(|| key_end(text, start, shape, dead))??;
             Some((start, end))

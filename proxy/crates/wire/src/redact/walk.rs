@@ -111,7 +111,7 @@ impl Redactor {
             redactor: self,
             text,
             root,
-            frames: Vec::with_capacity(16),
+            frames: Vec::new(),
             active: active.to_vec(),
             hidden: None,
             edits,
@@ -344,7 +344,7 @@ impl Walk<'_> {
         }
         let raw = part(self.text, start, literal.end);
         let name: Cow<'_, [u8]> = if literal.escaped {
-            edit::decode(raw, Spelling::Json)
+            Cow::Owned(edit::decode(raw, Spelling::Json))
         } else {
             Cow::Borrowed(raw)
         };
@@ -414,7 +414,7 @@ impl Walk<'_> {
             return;
         }
         let decoded: Cow<'_, [u8]> = if literal.escaped {
-            edit::decode(raw, Spelling::Json)
+            Cow::Owned(edit::decode(raw, Spelling::Json))
         } else {
             Cow::Borrowed(raw)
         };
@@ -443,34 +443,6 @@ impl Walk<'_> {
         }
     }
 
-    /// How far `text` has no byte that a string stops at, and the marks of the bytes up to there.
-    fn plain(&self, text: &[u8]) -> (usize, u8) {
-        const SHORT: usize = 64;
-        let mut marks = 0;
-        for (i, &byte) in part(text, 0, SHORT).iter().enumerate() {
-            let class = self.redactor.classes.get(usize::from(byte)).unwrap_or(&0);
-            if class & STOP != 0 {
-                return (i, marks);
-            }
-            marks |= class;
-        }
-        let long = rest(text, SHORT);
-        if long.is_empty() {
-            return (text.len(), marks);
-        }
-        // A long text nearly always has a mark; then its end is found faster by itself.
-        let end = memchr::memchr2(b'"', b'\\', long).unwrap_or(long.len());
-        let controls = part(long, 0, end)
-            .iter()
-            .fold(0, |any, &byte| any | u8::from(byte < 0x20));
-        let end = if controls == 0 {
-            end
-        } else {
-            run(long, 0, |byte| byte >= 0x20)
-        };
-        (SHORT + end, marks | TRIGGER)
-    }
-
     /// The string whose opening quote is at `i`.
     fn literal(&self, i: usize) -> Result<Literal, Fault> {
         let mut literal = Literal {
@@ -481,9 +453,15 @@ impl Walk<'_> {
         };
         loop {
             let from = literal.end;
-            let (length, marks) = self.plain(rest(self.text, from));
+            let classes = &self.redactor.classes;
+            let mut marks = 0;
+            let plain = rest(self.text, from).iter().position(|&byte| {
+                let class = classes.get(usize::from(byte)).copied().unwrap_or_default();
+                marks |= class;
+                class & STOP != 0
+            });
             literal.marks |= marks;
-            literal.end = from + length;
+            literal.end = plain.map_or(self.text.len(), |length| from + length);
             match at(self.text, literal.end) {
                 _ if literal.end >= self.text.len() => break,
                 b'"' => {

@@ -122,7 +122,7 @@ fn json_value(
     let scalar = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
-        any::<i32>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         leaf.prop_map(Value::from),
     ];
@@ -293,7 +293,7 @@ proptest! {
     }
 
     #[test]
-    fn without_findings_nothing_is_copied(text in written(json_value("[ a-z]{0,12}", &["inputSchema", "_meta"]))) {
+    fn without_findings_nothing_is_copied(text in written(json_value("[ a-z]{0,12}", &["inputSchema", "phone", "_meta"]))) {
         prop_assert!(matches!(redactor().json(&text, ARGUMENTS), Cow::Borrowed(_)));
     }
 
