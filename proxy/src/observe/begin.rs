@@ -80,7 +80,7 @@ impl Core {
         let leg = Leg {
             tool,
             id: message.id.id().cloned(),
-            spelled: spelled(&message.id).unwrap_or_else(|| null()),
+            spelled: spelled(&message.id).unwrap_or_else(null),
             arguments,
             capture,
             reason,

@@ -101,23 +101,20 @@ impl Core {
             self.each_call(exchange, |call| call.event(at, "priming"));
             return;
         }
-        match incoming::read(&text) {
-            Ok((messages, _)) => {
-                for message in &messages {
-                    self.server_message(exchange, message, at);
-                }
+        if let Ok((messages, _)) = incoming::read(&text) {
+            for message in &messages {
+                self.server_message(exchange, message, at);
             }
-            Err(_) => {
-                let after_gap = exchange.down.as_mut().is_some_and(|down| {
-                    down.garbled |= !down.body.lost;
-                    down.body.lost
+        } else {
+            let after_gap = exchange.down.as_mut().is_some_and(|down| {
+                down.garbled |= !down.body.lost;
+                down.body.lost
+            });
+            if !after_gap {
+                self.each_call(exchange, |call| {
+                    call.event(at, "unreadable");
+                    call.flag("framing_error");
                 });
-                if !after_gap {
-                    self.each_call(exchange, |call| {
-                        call.event(at, "unreadable");
-                        call.flag("framing_error");
-                    });
-                }
             }
         }
     }
@@ -150,8 +147,6 @@ impl Core {
                 return None;
             }
         }
-        // A 202 acknowledges; whatever words come with it are no answer that could be broken.
-        let acknowledged = exchange.status() == Some(202);
         if let Some(down) = &mut exchange.down {
             // What comes with 202 is an acknowledgement in whatever words.
             down.garbled |= json && down.head.status != StatusCode::ACCEPTED;

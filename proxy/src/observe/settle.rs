@@ -20,7 +20,7 @@ use crate::tap::BodyEnd;
 /// A call open for longer is put into the log as it is.
 const SHOW_OPEN_AFTER: Duration = Duration::from_secs(1);
 /// How long a broken call is kept for a resume, or for the word that the client cancelled it.
-const LINGER: Duration = Duration::from_secs(60);
+const LINGER: Duration = Duration::from_mins(1);
 /// How long an answered one is kept for a repeated answer on another exchange.
 const LINGER_ANSWERED: Duration = Duration::from_secs(10);
 /// Requests in the tables at most.

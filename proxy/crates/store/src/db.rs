@@ -1,5 +1,10 @@
 //! Connections: how the file is opened, by the writer, by others that change it, and by readers.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this is the one module that opens databases"
+)]
+
 use std::path::Path;
 use std::thread;
 use std::time::Duration;

@@ -36,7 +36,7 @@ fn b48_sessions_that_nobody_ends_leave_memory() {
 fn sessions_in_use_are_not_pushed_out_by_unused_ones() {
     let mut feed = Feed::new();
     let headers = feed.initialize("2025-11-25", "mine", "");
-    let mut ask = |feed: &mut Feed| {
+    let ask = |feed: &mut Feed| {
         let id = feed.post(&headers, &tools_call("1", "t", "{}"));
         feed.json(id, &result("1", "x"));
     };

@@ -68,7 +68,7 @@ fn sessions_are_found_by_the_strongest_helper() {
     let meta = |member: &str| {
         format!(r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28",{member}}}"#)
     };
-    let mut sent = |feed: &mut Feed, headers: &str, member: &str| -> Call {
+    let sent = |feed: &mut Feed, headers: &str, member: &str| -> Call {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t",{}}}}}"#,
             meta(member)
@@ -107,7 +107,7 @@ fn sessions_are_found_by_the_strongest_helper() {
 #[test]
 fn an_idle_gap_ends_an_inferred_session() {
     let mut feed = Feed::new();
-    let mut ask = |feed: &mut Feed| {
+    let ask = |feed: &mut Feed| {
         let id = call(feed, "", "1", "t", "");
         feed.json(id, &result("1", "x"));
     };

@@ -1,6 +1,11 @@
 //! The store as others see it: real files, real threads, real processes.
 
 #![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests look at the files themselves, and at the time"
+)]
+#![allow(
     clippy::cast_possible_truncation,
     clippy::format_collect,
     clippy::format_push_string,

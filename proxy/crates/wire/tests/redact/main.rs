@@ -1,4 +1,13 @@
 //! Redaction, tested from outside: what users can rely on, the cases it was built for, and laws that hold for any input.
+
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    clippy::too_many_lines,
+    clippy::manual_is_multiple_of,
+    clippy::get_unwrap,
+    reason = "tests favour what reads plainly"
+)]
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
