@@ -351,7 +351,10 @@ impl Core {
         let params = Params::of(message.params);
         let kind = method(message).unwrap_or(Method::Other);
         let call = match (kind, &params.progress_token) {
-            (Method::Progress, Some(token)) => self.call_of_token(exchange, token),
+            // A token nobody gave still belongs to the only call of its stream.
+            (Method::Progress, Some(token)) => self
+                .call_of_token(exchange, token)
+                .or_else(|| self.call_meant(exchange, None)),
             (Method::TaskStatus, _) => {
                 let task = params.task_id.as_deref();
                 task.and_then(|task| self.call_of_task(exchange, task))
