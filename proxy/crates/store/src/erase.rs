@@ -334,7 +334,7 @@ fn forget_principal(conn: &mut Connection, num: i64) -> Result<()> {
 }
 
 /// Empties the write-ahead log, where the erased pages still are. A reader may be in the way for a while.
-fn empty_wal(conn: &mut Connection) -> Result<bool> {
+pub(crate) fn empty_wal(conn: &mut Connection) -> Result<bool> {
     let until = Instant::now() + WAL_PATIENCE;
     loop {
         if db::empty_wal(conn, Duration::from_millis(20))? {

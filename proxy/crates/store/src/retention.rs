@@ -251,7 +251,7 @@ pub fn prune(dir: &Path, max_age: Duration, max_bytes: u64) -> Result<Pruned, St
         db::give_way(TURN);
     }
     // So that the file itself gets smaller now. A reader may prevent it; then the writer does it later.
-    if !db::empty_wal(&mut conn, Duration::from_millis(20)).map_err(failed)? {
+    if !crate::erase::empty_wal(&mut conn).map_err(failed)? {
         tracing::debug!("write-ahead log not emptied");
     }
     Ok(total)

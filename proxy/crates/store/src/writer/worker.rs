@@ -95,6 +95,7 @@ impl Worker {
                 reason = fault::reason(&error, &self.dir);
                 detail = error.to_string();
             }
+            // One line per change of state, and a summary now and then (never one per attempt).
             if self.queue.failed(&mut group, reason, clock::now(), &detail) {
                 tracing::error!(reason = reason.as_str(), error = %detail, "call log degraded: records wait, and are dropped when the queue is full");
             } else if Instant::now() >= next_summary {

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use callbox_store::{Batch, CallFilter, DropReason, Options, Reader, State, Writer, open};
 use rusqlite::Connection;
@@ -212,6 +214,77 @@ fn a_lock_held_for_long_by_another_process_is_waited_out() {
     eventually("recording resumes", || writer.health().state == State::Ok);
     assert_eq!(count(dir.path()), 1);
     assert_adds_up(&writer);
+}
+
+/// Says which lines callbox logs; for one test, since a process has one.
+struct Lines(Mutex<Vec<String>>);
+
+impl tracing::Subscriber for &'static Lines {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::INFO
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = event.metadata().level().to_string();
+        event.record(
+            &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                line.push_str(&format!(" {field}={value:?}"));
+            },
+        );
+        self.0.lock().unwrap().push(line);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+static LINES: Lines = Lines(Mutex::new(Vec::new()));
+
+/// Attempt after attempt fails; that is news once, and its end is.
+#[test]
+fn b46_a_lasting_fault_is_one_line_and_its_end_another() {
+    tracing::subscriber::set_global_default(&LINES).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let writer = open(options(dir.path())).unwrap();
+    let mut ids = writer.ids();
+    let session = session(1);
+    let other = Connection::open(dir.path().join("calls.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let begun = Instant::now();
+    eventually("some attempts failed", || {
+        let records = calls([call(&mut ids, &session, 1, NOON)]);
+        writer
+            .submit(Batch {
+                records,
+                ..Batch::default()
+            })
+            .unwrap();
+        begun.elapsed() > Duration::from_secs(4)
+    });
+    other.execute_batch("ROLLBACK").unwrap();
+    eventually("recording resumes", || {
+        writer.health().state == State::Ok && writer.health().queued == 0
+    });
+    let path = dir.path().display().to_string();
+    let lines = LINES.0.lock().unwrap();
+    let degraded: Vec<_> = lines
+        .iter()
+        .filter(|line| line.contains("degraded") && line.contains(&path))
+        .collect();
+    assert_eq!(degraded.len(), 1, "{lines:?}");
+    assert!(
+        degraded[0].starts_with("ERROR") && degraded[0].contains("\"busy\""),
+        "{degraded:?}"
+    );
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("WARN") && line.contains("call log recovered")),
+        "{lines:?}"
+    );
 }
 
 #[test]
