@@ -11,6 +11,7 @@ use super::core::Core;
 use super::head::{RequestFacts, value};
 use super::identity::Identity;
 use super::link::Scope;
+use super::rules::{MAX_NAME, clipped};
 use super::sessions::{Origin, Seat};
 use crate::tap::RequestHead;
 
@@ -38,7 +39,7 @@ impl Reading<'_> {
             upstream: &self.head.upstream,
             identity: self.identity,
             client,
-            version: self.version,
+            version: self.version.filter(|version| version.len() <= MAX_NAME),
             at: self.head.at_wall,
         }
     }
@@ -106,16 +107,18 @@ impl Core {
 
     /// Without any id: principal, client and upstream within an idle gap. Without a credential the address stands in.
     pub(super) fn inferred_seat(&mut self, reading: &Reading<'_>, client: Option<Client>) -> Seat {
-        let hint = self.hint_key(reading);
         let client = match client {
+            client if reading.modern => client,
             Some(client) => {
-                if !reading.modern {
-                    self.hints.insert(hint, client.clone(), self.secs);
-                }
+                let hint = self.hint_key(reading);
+                self.hints.insert(hint, client.clone(), self.secs);
                 Some(client)
             }
             None if self.hints.is_empty() => None,
-            None => self.hints.get(&hint, self.secs).cloned(),
+            None => {
+                let hint = self.hint_key(reading);
+                self.hints.get(&hint, self.secs).cloned()
+            }
         };
         let (name, version) = client
             .as_ref()
@@ -133,9 +136,6 @@ impl Core {
 
     /// Where a client's introduction is remembered when nothing else can.
     fn hint_key(&self, reading: &Reading<'_>) -> Key {
-        if reading.modern {
-            return [0; 16];
-        }
         let agent = value(&reading.head.headers, "user-agent").unwrap_or_default();
         let address = reading.head.peer.ip().to_string();
         reading.scope().digest(&self.rules.redactor, "introduction", &[agent, address.as_bytes()])
@@ -169,5 +169,8 @@ impl Core {
 /// Who a message says its client is.
 pub(super) fn client_of(params: &Params<'_>) -> Option<Client> {
     let info = params.meta.client_info.or(params.client_info)?;
-    ClientInfo::of(info).map(|info| Client { name: info.name, version: info.version })
+    ClientInfo::of(info).map(|info| Client {
+        name: clipped(&info.name, MAX_NAME),
+        version: info.version.map(|version| clipped(&version, MAX_NAME)),
+    })
 }
