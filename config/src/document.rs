@@ -31,9 +31,9 @@ environment variables, flags. No file is needed: `callbox up --upstream http://1
 - **Check and see.** `callbox config check` lists all problems at once, with line, key, what was found, what is allowed.
   `callbox config show` prints the settings in force and where each comes from.
 - **Environment.** `CALLBOX__SECTION__KEY` in capitals, with two underscores between the parts:
-  `CALLBOX__RECORD__DURABILITY=before-response`, `CALLBOX__LISTEN__TLS__KEY=/etc/callbox/key.pem`. Lists and tables are
-  written as TOML: `CALLBOX__RECORD__REDACT__KEYS='[\"password\", \"token\"]'`. A variable with this prefix that names no
-  key is an error, like an unknown key in the file.
+  `CALLBOX__RECORD__DURABILITY=before-response`, `CALLBOX__ADMIN__TOKEN__FILE=/run/secrets/admin-token`. Lists and
+  tables are written as TOML: `CALLBOX__RECORD__REDACT__KEYS='[\"password\", \"token\"]'`. A variable with this prefix
+  that names no key is an error, like an unknown key in the file.
 - **Lists** are replaced, never joined: a later source that sets one sets all of it.
 - **Paths.** Relative ones in the file are relative to the file's folder, in variables and flags to the working
   directory. `~` is not expanded.

@@ -115,7 +115,7 @@ pub(crate) fn allowed(key: &Key) -> String {
         } => "a whole number".to_owned(),
         Form::Whole { min, max: i64::MAX } => format!("a whole number from {min} on"),
         Form::Whole { min, max } => format!("a whole number from {min} to {max}"),
-        Form::Switch => "true, false".to_owned(),
+        Form::Switch => "true or false".to_owned(),
         Form::Text(Text::Plain) => "a string".to_owned(),
         Form::Text(Text::Address) => {
             "an IP address with a port, such as \"127.0.0.1:8080\" or \"[::]:8080\"".to_owned()
@@ -129,6 +129,7 @@ pub(crate) fn allowed(key: &Key) -> String {
         }
         Form::List(item) => match &item.form {
             Form::Table(table) => format!("a list of tables with {}", names(table, " and ")),
+            Form::Text(Text::Plain) => "a list of strings".to_owned(),
             _ => format!("a list of: {}", allowed(item)),
         },
         Form::Table(table) if table.one_of => {

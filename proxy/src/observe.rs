@@ -7,6 +7,18 @@
 //! Reading order: `exchange` and `calls` (what is kept), `client` and `begin` (what clients send), `server` and `answer`
 //! (what servers send), `settle` (how things end), `seat`, `sessions`, `link` (what belongs together).
 
+#![allow(
+    clippy::match_same_arms,
+    clippy::struct_excessive_bools,
+    clippy::box_collection,
+    clippy::vec_box,
+    clippy::needless_for_each,
+    clippy::similar_names,
+    clippy::assigning_clones,
+    clippy::cast_precision_loss,
+    reason = "arms follow the tables of the protocol; flags are independent facts; rare parts are boxed to keep sessions small; offsets in ms are far below 2^52 us"
+)]
+
 mod answer;
 mod begin;
 mod body;
@@ -73,7 +85,15 @@ impl Observer {
     ) -> Self {
         Self {
             exchanges: DigestMap::default(),
-            core: Core::new(rules, max_sessions, ids, find, metrics, counts, Instant::now()),
+            core: Core::new(
+                rules,
+                max_sessions,
+                ids,
+                find,
+                metrics,
+                counts,
+                Instant::now(),
+            ),
             events: Vec::new(),
         }
     }
@@ -86,11 +106,23 @@ impl Observer {
     /// What was made since the last time.
     pub(crate) fn take(&mut self) -> Batch {
         let counts = &self.core.counts;
-        counts.sessions.store(self.core.sessions.len() as u64, Relaxed);
-        counts.sessions_evicted.store(self.core.sessions.evicted, Relaxed);
-        counts.exchanges_open.store(self.exchanges.len() as u64, Relaxed);
+        counts
+            .sessions
+            .store(self.core.sessions.len() as u64, Relaxed);
+        counts
+            .sessions_evicted
+            .store(self.core.sessions.evicted, Relaxed);
+        counts
+            .exchanges_open
+            .store(self.exchanges.len() as u64, Relaxed);
         let room = self.core.out.records.len();
-        std::mem::replace(&mut self.core.out, Batch { records: Vec::with_capacity(room), committed: Vec::new() })
+        std::mem::replace(
+            &mut self.core.out,
+            Batch {
+                records: Vec::with_capacity(room),
+                committed: Vec::new(),
+            },
+        )
     }
 
     /// Takes one event. A fault of the observer costs the exchange it happened on, and is counted.
@@ -113,7 +145,9 @@ impl Observer {
                 if let Some(exchange) = self.exchanges.get_mut(&id)
                     && !exchange.read
                 {
-                    exchange.up.push(chunk, &mut self.core.budget, &mut self.events);
+                    exchange
+                        .up
+                        .push(chunk, &mut self.core.budget, &mut self.events);
                 }
             }
             Event::RequestEnd(id, end) => {

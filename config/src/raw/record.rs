@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::order::keys;
 use super::{DurationText, SizeText};
 
-/// What is kept of the traffic. Recording never slows traffic down: where a limit of this section is reached, the record
-/// loses something and a counter says what.
+/// What is kept of the traffic. Recording does not hold traffic up, unless `durability` asks for that: where a limit of
+/// this section is reached, the record loses something and a counter says what.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("x-order" = keys::<Self>()))]

@@ -133,11 +133,11 @@ fn not_toml() {
     assert_snapshot!(with_upstream("a =\nh2c = maybe\n[x\n").error(), @"
     3 problems in the configuration
 
-    callbox.toml:3:3: not TOML: unclosed table, expected `]`
-
     callbox.toml:1:4: not TOML: string values must be quoted, expected literal string
 
     callbox.toml:2:7: not TOML: string values must be quoted, expected literal string
+
+    callbox.toml:3:3: not TOML: unclosed table, expected `]`
     ");
     assert_snapshot!(with_upstream("data = \"a\"\ndata = \"b\"\n").error(), @"
     1 problem in the configuration
@@ -237,7 +237,7 @@ conversation = [1]
 
     callbox.toml:16:8: record.redact.keys: expected a list, found a string
       found: "password"
-      allowed: a list of: a string
+      allowed: a list of strings
       fix: put it in brackets: ["password"]
 
     callbox.toml:17:23: record.redact.detectors[1]: value not allowed
@@ -876,7 +876,7 @@ fn variables() {
 
     CALLBOX__LISTEN__H2C: listen.h2c: expected true or false, found a string
       found: "yes"
-      allowed: true, false
+      allowed: true or false
       fix: write true
 
     CALLBOX__LISTEN__MAX_CONNECTIONS: listen.max_connections: expected a whole number, found a string
@@ -894,7 +894,7 @@ fn variables() {
 
     CALLBOX__RECORD__REDACT__KEYS: record.redact.keys: expected a list, found a string
       found: "password,token"
-      allowed: a list of: a string
+      allowed: a list of strings
       fix: put it in brackets: ["password", "token"]
 
     CALLBOX__UPSTREAM__0__URL: no setting has this name
@@ -922,6 +922,14 @@ fn text_that_is_not_utf8() {
 
     --data: data: the path is not UTF-8
     ");
+}
+
+/// `config check --json`.
+#[test]
+fn problems_for_machines() {
+    let desk = with_upstream("").env([("CALLBOX__LISTEN__WORKERS", "0")]);
+    let problem = &desk.load().unwrap_err().problems()[0].clone();
+    assert_snapshot!(serde_json::to_string(problem).unwrap(), @r#"{"key":"listen.workers","origin":{"source":"env","name":"CALLBOX__LISTEN__WORKERS"},"message":"value not allowed","found":"0","allowed":"a whole number from 1 to 1024","fix":null}"#);
 }
 
 #[test]

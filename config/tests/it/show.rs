@@ -149,6 +149,20 @@ fn what_it_prints_means_the_same() {
 }
 
 #[test]
+fn a_flag_leaves_nothing_of_the_list_in_the_file() {
+    let desk = Desk::file(FILE).upstream("http://127.0.0.1:3001");
+    let shown = show(&desk.sources).unwrap();
+    let lines: Vec<_> = shown
+        .lines()
+        .filter(|line| line.starts_with("url") || line.starts_with("name"))
+        .collect();
+    assert_snapshot!(lines.join("\n"), @r#"
+    name = "default"                                  # default
+    url = "http://127.0.0.1:3001"                     # flag --upstream
+    "#);
+}
+
+#[test]
 fn defaults_alone_can_be_shown() {
     let shown = show(&Sources::default()).unwrap();
     assert!(shown.contains("# [[upstream]] is not set"), "{shown}");

@@ -112,20 +112,20 @@ impl Log {
         self.lengthen(id, ids::SHORTEST, &|other| self.is_session(other))
     }
 
-    /// [`Log::short_session`] for many, in their order.
+    /// [`Log::short_session`] for many, in their order. Of a list so long that looking each one up would take seconds, they
+    /// are only told apart from one another.
     pub(crate) fn short_sessions(&self, ids: &[Uuid]) -> Vec<String> {
+        const LONG: usize = 2000;
         let mut known = HashMap::new();
         let mut short = |(digits, id): (usize, &Uuid)| -> String {
-            let short = known
-                .entry(*id)
-                .or_insert_with(|| self.lengthen(*id, digits, &|other| self.is_session(other)));
-            short.clone()
+            let known = known.entry(*id).or_insert_with(|| match ids.len() {
+                ..LONG => self.lengthen(*id, digits, &|other| self.is_session(other)),
+                _ => ids::prefix(*id, digits),
+            });
+            known.clone()
         };
-        ids::apart(ids)
-            .into_iter()
-            .zip(ids)
-            .map(&mut short)
-            .collect()
+        let digits = ids::apart(ids).into_iter();
+        digits.zip(ids).map(&mut short).collect()
     }
 
     /// The beginning of `id`, of so many digits or as many more as it takes to tell it from its rivals.

@@ -35,7 +35,9 @@ impl Core {
         at: Instant,
         own: bool,
     ) {
-        let Some(request) = self.requests.get(no) else { return };
+        let Some(request) = self.requests.get(no) else {
+            return;
+        };
         let repeated = std::mem::replace(&mut request.answered, true);
         let seat = request.seat.clone();
         let (method, call) = match &mut request.what {
@@ -68,9 +70,18 @@ impl Core {
     ) {
         let lost = own && is_session_lost(exchange, message);
         let stream = exchange.is_stream();
-        let first = exchange.down.as_ref().and_then(|down| down.first).filter(|_| own).unwrap_or(at);
-        let Self { requests, rules, .. } = self;
-        let Some(request) = requests.get(no) else { return };
+        let first = exchange
+            .down
+            .as_ref()
+            .and_then(|down| down.first)
+            .filter(|_| own)
+            .unwrap_or(at);
+        let Self {
+            requests, rules, ..
+        } = self;
+        let Some(request) = requests.get(no) else {
+            return;
+        };
         let seat = request.seat.clone();
         let live = request.live;
         let Some(call) = request.call() else { return };
@@ -79,7 +90,10 @@ impl Core {
         }
         (call.touched, call.changed) = (at, true);
         // What broke off or was taken for lost has come after all, by a resume.
-        if matches!(call.record.outcome, Outcome::Aborted | Outcome::Lost | Outcome::Pending) {
+        if matches!(
+            call.record.outcome,
+            Outcome::Aborted | Outcome::Lost | Outcome::Pending
+        ) {
             call.decided = false;
         }
         if call.decided {
@@ -96,7 +110,10 @@ impl Core {
         if call.record.first_byte_us.is_none() || call.record.legs > 1 {
             call.record.first_byte_us = Some(call.since(first));
         }
-        let scope = Scope { upstream: &exchange.head.upstream, principal: call.principal };
+        let scope = Scope {
+            upstream: &exchange.head.upstream,
+            principal: call.principal,
+        };
         match said {
             _ if call.decided => {}
             Said::Concluded(outcome) => {
@@ -146,7 +163,9 @@ impl Core {
 
     /// The call's last exchange is this one: its end will be the call's.
     fn adopt(&mut self, exchange: &mut Exchange, no: RequestNo) {
-        let Some(request) = self.requests.get(no) else { return };
+        let Some(request) = self.requests.get(no) else {
+            return;
+        };
         (request.live, request.exchange) = (true, exchange.id);
         if let Some(call) = request.call() {
             call.record.end = End::Open;
@@ -163,9 +182,13 @@ impl Core {
         at: Instant,
         own: bool,
     ) {
-        let Some(request) = self.requests.get(no) else { return };
+        let Some(request) = self.requests.get(no) else {
+            return;
+        };
         let (seat, live) = (request.seat.clone(), request.live);
-        let What::Other(other) = &mut request.what else { return };
+        let What::Other(other) = &mut request.what else {
+            return;
+        };
         let (kind, method) = (other.kind, String::from(&*other.method));
         let role = match &other.role {
             // Repetitions and requests of the server on this exchange are still about that call.
@@ -213,7 +236,11 @@ impl Core {
         let facts = message.result.map(ResultFacts::of).unwrap_or_default();
         let version = facts.protocol_version.as_deref();
         if let Some(seat) = seat {
-            if let Some(active) = self.sessions.peek(&seat.key).filter(|_| message.result.is_some()) {
+            if let Some(active) = self
+                .sessions
+                .peek(&seat.key)
+                .filter(|_| message.result.is_some())
+            {
                 active.introduce(client, version);
             }
             return;
@@ -221,17 +248,31 @@ impl Core {
         if !own {
             return;
         }
-        let header = exchange.down.as_ref().and_then(|down| ResponseFacts::of(&down.head.headers).session);
+        let header = exchange
+            .down
+            .as_ref()
+            .and_then(|down| ResponseFacts::of(&down.head.headers).session);
         let header = header.filter(|_| exchange.is_success() && message.result.is_some());
         let seat = match header {
             Some(id) => {
                 let upstream = &exchange.head.upstream;
                 let key = self.session_key(upstream, id);
                 let identity = &exchange.identity;
-                let origin =
-                    Origin { upstream, identity, client: client.as_ref(), version, at: exchange.head.at_wall };
+                let origin = Origin {
+                    upstream,
+                    identity,
+                    client: client.as_ref(),
+                    version,
+                    at: exchange.head.at_wall,
+                };
                 // Also where the id is known: a server that counts its sessions has begun anew.
-                self.sessions.begin(key, SessionSource::Protocol, &origin, &mut self.ids, self.secs)
+                self.sessions.begin(
+                    key,
+                    SessionSource::Protocol,
+                    &origin,
+                    &mut self.ids,
+                    self.secs,
+                )
             }
             None => self.late_seat(exchange, client, version),
         };
@@ -240,7 +281,12 @@ impl Core {
     }
 
     /// The inferred session of an exchange that found no better one.
-    pub(super) fn late_seat(&mut self, exchange: &Exchange, client: Option<Client>, version: Option<&str>) -> Seat {
+    pub(super) fn late_seat(
+        &mut self,
+        exchange: &Exchange,
+        client: Option<Client>,
+        version: Option<&str>,
+    ) -> Seat {
         let head = exchange.head.clone();
         let reading = Reading {
             head: &head,
@@ -266,14 +312,25 @@ impl Core {
         let Some(tools) = facts.tools else { return };
         pages.push(tools.to_owned());
         let upstream = exchange.head.upstream.clone();
-        let scope = Scope { upstream: &upstream, principal: exchange.identity.principal };
+        let scope = Scope {
+            upstream: &upstream,
+            principal: exchange.identity.principal,
+        };
         if let Some(cursor) = &facts.next_cursor {
-            return self.lists.keep(&self.rules, scope, &seat.key, cursor, pages, self.secs);
+            return self
+                .lists
+                .keep(&self.rules, scope, &seat.key, cursor, pages, self.secs);
         }
         let metrics = self.metrics.clone();
         let named = |name: &str| metrics.tool_listed(&upstream, name);
-        let (hash, record) =
-            self.lists.assembled(&self.rules, scope, &pages, wall(exchange, at), self.secs, named);
+        let (hash, record) = self.lists.assembled(
+            &self.rules,
+            scope,
+            &pages,
+            wall(exchange, at),
+            self.secs,
+            named,
+        );
         self.enforce(seat, &hash);
         if let Some(record) = record {
             self.out.records.push(Record::Catalogue(Box::new(record)));
@@ -291,13 +348,18 @@ impl Core {
     ) -> bool {
         match kind {
             Method::TasksResult => {
-                let Some(call) = self.requests.call(no) else { return false };
+                let Some(call) = self.requests.call(no) else {
+                    return false;
+                };
                 payload(&self.rules, &mut call.record, message);
                 let outcome = match message.cut {
                     _ if message.is_error() => Outcome::RpcError,
                     Some(overflow) if overflow.outline.is_error => Outcome::ToolError,
                     Some(_) => Outcome::Ok,
-                    None if message.result.is_some_and(|result| ResultFacts::of(result).is_error) => {
+                    None if message
+                        .result
+                        .is_some_and(|result| ResultFacts::of(result).is_error) =>
+                    {
                         Outcome::ToolError
                     }
                     None => Outcome::Ok,
@@ -307,13 +369,17 @@ impl Core {
             }
             Method::TasksGet if message.cut.is_some() => {
                 // Too long to read, but only a task that is done has so much to say.
-                let Some(call) = self.requests.call(no) else { return false };
+                let Some(call) = self.requests.call(no) else {
+                    return false;
+                };
                 payload(&self.rules, &mut call.record, message);
                 self.task_concluded(exchange, no, Outcome::Unreadable, message.bytes, at);
                 true
             }
             Method::TasksGet => {
-                let Some(result) = message.result else { return false };
+                let Some(result) = message.result else {
+                    return false;
+                };
                 self.task_told(exchange, no, &ResultFacts::of(result), at)
             }
             Method::TasksCancel if message.result.is_some() => {
@@ -332,11 +398,17 @@ impl Core {
         facts: &ResultFacts<'_>,
         at: Instant,
     ) -> bool {
-        let Some(task) = &facts.task else { return false };
-        let Some(call) = self.requests.call(no) else { return false };
+        let Some(task) = &facts.task else {
+            return false;
+        };
+        let Some(call) = self.requests.call(no) else {
+            return false;
+        };
         call.touched = at;
         call.task = task.status.or(call.task);
-        let place = Place::Result { tool: &call.record.tool };
+        let place = Place::Result {
+            tool: &call.record.tool,
+        };
         let (outcome, bytes) = match (task.status, task.result, task.error) {
             (Some(TaskStatus::Cancelled), ..) => (Outcome::Cancelled, 0),
             (Some(TaskStatus::Failed), _, Some(error)) => {
@@ -348,7 +420,14 @@ impl Core {
                 let is_error = ResultFacts::of(result).is_error;
                 call.record.result = self.rules.json(result, place);
                 call.record.error = None;
-                (if is_error { Outcome::ToolError } else { Outcome::Ok }, result.get().len())
+                (
+                    if is_error {
+                        Outcome::ToolError
+                    } else {
+                        Outcome::Ok
+                    },
+                    result.get().len(),
+                )
             }
             // 2025-11-25 says what came of it in `tasks/result` only.
             _ => return false,
@@ -357,8 +436,17 @@ impl Core {
         true
     }
 
-    fn task_concluded(&mut self, exchange: &mut Exchange, no: RequestNo, outcome: Outcome, bytes: u64, at: Instant) {
-        let Some(request) = self.requests.get(no) else { return };
+    fn task_concluded(
+        &mut self,
+        exchange: &mut Exchange,
+        no: RequestNo,
+        outcome: Outcome,
+        bytes: u64,
+        at: Instant,
+    ) {
+        let Some(request) = self.requests.get(no) else {
+            return;
+        };
         let live = request.live;
         let Some(call) = request.call() else { return };
         if call.decided {
@@ -406,7 +494,11 @@ fn said(message: &Incoming<'_>, facts: &ResultFacts<'_>) -> Said {
 /// Puts what was answered into the record.
 fn payload(rules: &Rules, record: &mut Call, message: &Incoming<'_>) {
     (record.result, record.error) = (None, None);
-    let place = if message.is_error() { Place::Message } else { Place::Result { tool: &record.tool } };
+    let place = if message.is_error() {
+        Place::Message
+    } else {
+        Place::Result { tool: &record.tool }
+    };
     let text = match (message.cut, message.error.or(message.result)) {
         (Some(_), _) => rules.prefix(message.text, place),
         (None, Some(part)) => rules.json(part, place),
@@ -433,7 +525,8 @@ fn is_session_lost(exchange: &Exchange, message: &Incoming<'_>) -> bool {
     match exchange.status() {
         Some(404) => code != Some(-32601),
         Some(400) => {
-            matches!(code, Some(-32000 | -32001)) && matches!(message.id, IdField::Null | IdField::Missing)
+            matches!(code, Some(-32000 | -32001))
+                && matches!(message.id, IdField::Null | IdField::Missing)
         }
         _ => false,
     }

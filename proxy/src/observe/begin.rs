@@ -43,14 +43,24 @@ impl Core {
         params: &Params<'_>,
         whole: bool,
     ) {
-        let Some(seat) = exchange.seat.clone() else { return };
-        let outlined = message.cut.and_then(|overflow| overflow.outline.tool.as_deref());
+        let Some(seat) = exchange.seat.clone() else {
+            return;
+        };
+        let outlined = message
+            .cut
+            .and_then(|overflow| overflow.outline.tool.as_deref());
         let tool = params.name.as_deref().or(outlined).unwrap_or_default();
         let place = Place::Arguments { tool };
-        let bytes = if exchange.batch { message.bytes } else { exchange.up.bytes };
+        let bytes = if exchange.batch {
+            message.bytes
+        } else {
+            exchange.up.bytes
+        };
         let (arguments, capture, reason) = match message.cut {
             None => (
-                params.arguments.and_then(|arguments| self.rules.json(arguments, place)),
+                params
+                    .arguments
+                    .and_then(|arguments| self.rules.json(arguments, place)),
                 Capture::Full,
                 None,
             ),
@@ -60,13 +70,17 @@ impl Core {
                 } else {
                     format!("ended after {} bytes", message.bytes)
                 };
-                (self.rules.prefix(message.text, place), Capture::Truncated, Some(reason))
+                (
+                    self.rules.prefix(message.text, place),
+                    Capture::Truncated,
+                    Some(reason),
+                )
             }
         };
         let leg = Leg {
             tool,
             id: message.id.id().cloned(),
-            spelled: spelled(&message.id).unwrap_or_else(|| null()),
+            spelled: spelled(&message.id).unwrap_or_else(null),
             arguments,
             capture,
             reason,
@@ -103,12 +117,20 @@ impl Core {
         }
         let state = params.request_state.as_deref();
         let arguments = self.hash(params.arguments);
-        let leg = reading.scope().asks(&self.rules.redactor, state, tool, arguments, params.input_responses);
+        let leg = reading.scope().asks(
+            &self.rules.redactor,
+            state,
+            tool,
+            arguments,
+            params.input_responses,
+        );
         let requests = &mut self.requests;
         let asked = std::cell::RefCell::new(requests);
-        self.links.find(&leg, |no, question| match asked.borrow_mut().call(no).map(|call| &call.wait) {
-            Some(Wait::Input(asks)) => asks.is(question),
-            _ => false,
+        self.links.find(&leg, |no, question| {
+            match asked.borrow_mut().call(no).map(|call| &call.wait) {
+                Some(Wait::Input(asks)) => asks.is(question),
+                _ => false,
+            }
         })
     }
 
@@ -123,8 +145,12 @@ impl Core {
     ) {
         let head = reading.head;
         let seq = self.sessions.next_seq(seat, self.secs);
-        let listed = self.sessions.peek(&seat.key).and_then(|active| active.catalogue.clone());
-        let catalogue = listed.or_else(|| self.lists.in_force(&self.rules, reading.scope(), self.secs));
+        let listed = self
+            .sessions
+            .peek(&seat.key)
+            .and_then(|active| active.catalogue.clone());
+        let catalogue =
+            listed.or_else(|| self.lists.in_force(&self.rules, reading.scope(), self.secs));
         let parent = trace(params, &reading.facts);
         let record = Call {
             id: self.ids.next(head.at_wall),
@@ -151,7 +177,11 @@ impl Core {
             legs: 1,
             confirmation: None,
             catalogue: catalogue.as_deref().map(str::to_owned),
-            capture: Captured { request: leg.capture, response: Capture::Full, reason: leg.reason },
+            capture: Captured {
+                request: leg.capture,
+                response: Capture::Full,
+                reason: leg.reason,
+            },
             events: Vec::new(),
             flags,
             sample: None,
@@ -205,7 +235,9 @@ impl Core {
             self.confirm(no, responses);
         }
         let http = self.http(reading);
-        let Some(request) = self.requests.get(no) else { return };
+        let Some(request) = self.requests.get(no) else {
+            return;
+        };
         let seat = request.seat.clone();
         request.id = leg.id;
         request.exchange = exchange.id;
@@ -251,7 +283,9 @@ impl Core {
         if self.requests.bytes + call.payload() > limit {
             call.record.arguments = None;
             call.record.capture.request = Capture::Dropped;
-            call.record.capture.reason = Some(format!("open calls hold {limit} bytes (record.queue_bytes)"));
+            call.record.capture.reason = Some(format!(
+                "open calls hold {limit} bytes (record.queue_bytes)"
+            ));
         }
     }
 
@@ -290,17 +324,28 @@ impl Core {
         flag(reading.assumed, "version_assumed");
         flag(message.duplicate_members, "duplicate_members");
         flag(message.not_v2, "not_jsonrpc_2");
-        flag(self.headers_differ(reading, params, tool, seat), "header_mismatch");
+        flag(
+            self.headers_differ(reading, params, tool, seat),
+            "header_mismatch",
+        );
         if self.links.any_failed() {
             let arguments = self.hash(params.arguments);
-            let key = reading.scope().retry(&self.rules.redactor, seat, tool, arguments);
+            let key = reading
+                .scope()
+                .retry(&self.rules.redactor, seat, tool, arguments);
             flag(self.links.is_retry(&key, self.secs), "retry_of");
         }
         flags
     }
 
     /// Whether a header that mirrors the body says something else, or nothing that can be read.
-    fn headers_differ(&mut self, reading: &Reading<'_>, params: &Params<'_>, tool: &str, seat: &Seat) -> bool {
+    fn headers_differ(
+        &mut self,
+        reading: &Reading<'_>,
+        params: &Params<'_>,
+        tool: &str,
+        seat: &Seat,
+    ) -> bool {
         let facts = &reading.facts;
         let versions = facts.version.zip(params.meta.protocol_version.as_deref());
         let differs = |value: Option<&[u8]>, body: &str| {
@@ -312,18 +357,41 @@ impl Core {
             || (facts.params && self.params_differ(reading, params, tool, seat))
     }
 
-    fn params_differ(&mut self, reading: &Reading<'_>, params: &Params<'_>, tool: &str, seat: &Seat) -> bool {
-        let listed = self.sessions.peek(&seat.key).and_then(|active| active.catalogue.clone());
-        let Some(list) = listed.or_else(|| self.lists.in_force(&self.rules, reading.scope(), self.secs)) else {
+    fn params_differ(
+        &mut self,
+        reading: &Reading<'_>,
+        params: &Params<'_>,
+        tool: &str,
+        seat: &Seat,
+    ) -> bool {
+        let listed = self
+            .sessions
+            .peek(&seat.key)
+            .and_then(|active| active.catalogue.clone());
+        let Some(list) =
+            listed.or_else(|| self.lists.in_force(&self.rules, reading.scope(), self.secs))
+        else {
             return false;
         };
-        let Some(mirrors) = self.lists.mirrors(&self.rules, &list, self.secs) else { return false };
-        let Some(mirrored) = mirrors.get(tool) else { return false };
+        let Some(mirrors) = self.lists.mirrors(&self.rules, &list, self.secs) else {
+            return false;
+        };
+        let Some(mirrored) = mirrors.get(tool) else {
+            return false;
+        };
         mirrored.iter().any(|param: &catalogue::MirroredParam| {
-            let Some(value) = params.arguments.and_then(|arguments| param.value(arguments)) else { return false };
+            let Some(value) = params
+                .arguments
+                .and_then(|arguments| param.value(arguments))
+            else {
+                return false;
+            };
             let header = lines(&reading.head.headers).find(|(name, _)| {
-                name.get(..10).is_some_and(|prefix| prefix.eq_ignore_ascii_case("mcp-param-"))
-                    && name.get(10..).is_some_and(|name| name.eq_ignore_ascii_case(&param.header))
+                name.get(..10)
+                    .is_some_and(|prefix| prefix.eq_ignore_ascii_case("mcp-param-"))
+                    && name
+                        .get(10..)
+                        .is_some_and(|name| name.eq_ignore_ascii_case(&param.header))
             });
             match header.map(|(_, header)| decode(header)) {
                 // A header that is missing is the server's to refuse.
@@ -336,7 +404,10 @@ impl Core {
 
     /// A POST whose body could not be read. What its head says of a call is recorded all the same.
     pub(super) fn unread_request(&mut self, exchange: &mut Exchange, reading: &Reading<'_>) {
-        let reading = &Reading { modern: reading.facts.method.is_some(), ..*reading };
+        let reading = &Reading {
+            modern: reading.facts.method.is_some(),
+            ..*reading
+        };
         if reading.head.method != Verb::POST || !is_mcp(reading) {
             return;
         }
@@ -348,12 +419,23 @@ impl Core {
         if named.as_deref().map(Method::of) != Some(Method::ToolsCall) {
             return;
         }
-        let tool = reading.facts.name.map(|name| decode(name).unwrap_or_default()).unwrap_or_default();
+        let tool = reading
+            .facts
+            .name
+            .map(|name| decode(name).unwrap_or_default())
+            .unwrap_or_default();
         let (capture, reason) = match &exchange.up.undecoded {
             Some(why) if !exchange.up.lost => (Capture::Undecoded, why.clone()),
-            _ => (Capture::Dropped, "frames of the request were dropped".to_owned()),
+            _ => (
+                Capture::Dropped,
+                "frames of the request were dropped".to_owned(),
+            ),
         };
-        let flags = if capture == Capture::Undecoded { vec!["undecoded".to_owned()] } else { Vec::new() };
+        let flags = if capture == Capture::Undecoded {
+            vec!["undecoded".to_owned()]
+        } else {
+            Vec::new()
+        };
         let leg = Leg {
             tool: &tool,
             id: None,
@@ -372,11 +454,16 @@ impl Core {
         let status = down.head.status.as_u16();
         let mut headers = None;
         for (at, no) in exchange.requests.iter().enumerate() {
-            let Some(call) = self.requests.call(*no) else { continue };
+            let Some(call) = self.requests.call(*no) else {
+                continue;
+            };
             let lines = headers.get_or_insert_with(|| self.rules.headers(&down.head.headers));
             call.record.http_status = Some(status);
-            call.record.http.response_headers =
-                if at + 1 == exchange.requests.len() { std::mem::take(lines) } else { lines.clone() };
+            call.record.http.response_headers = if at + 1 == exchange.requests.len() {
+                std::mem::take(lines)
+            } else {
+                lines.clone()
+            };
             call.changed = true;
         }
     }

@@ -153,7 +153,10 @@ impl Body {
             bytes: 0,
         };
         if let Some(coding) = coding {
-            match ContentDecoder::for_header(Some(&coding), (cap as u64).saturating_mul(BOMB_FACTOR)) {
+            match ContentDecoder::for_header(
+                Some(&coding),
+                (cap as u64).saturating_mul(BOMB_FACTOR),
+            ) {
                 Ok(decoder) if decoder.is_identity() => {}
                 Ok(decoder) => body.decoder = Some(Box::new(decoder)),
                 Err(error) => body.undecoded = Some(error.to_string()),
@@ -202,7 +205,12 @@ impl Body {
     }
 
     /// Ends the body: its text, and the bytes of an event that was begun and not finished.
-    pub(super) fn finish(&mut self, whole: bool, budget: &mut Budget, events: &mut Vec<SseEvent>) -> (Text, Option<u64>) {
+    pub(super) fn finish(
+        &mut self,
+        whole: bool,
+        budget: &mut Budget,
+        events: &mut Vec<SseEvent>,
+    ) -> (Text, Option<u64>) {
         if let Some(mut decoder) = self.decoder.take()
             && self.undecoded.is_none()
         {
@@ -272,7 +280,11 @@ impl Sink {
 mod tests {
     use super::*;
 
-    fn read(body: &mut Body, frames: &[&'static [u8]], budget: &mut Budget) -> (Text, Vec<SseEvent>) {
+    fn read(
+        body: &mut Body,
+        frames: &[&'static [u8]],
+        budget: &mut Budget,
+    ) -> (Text, Vec<SseEvent>) {
         let mut events = Vec::new();
         for frame in frames {
             body.push(Bytes::from_static(frame), budget, &mut events);
@@ -330,7 +342,11 @@ mod tests {
         let mut body = Body::new(Content::Events, None, 100);
         body.push(Bytes::from_static(b"data: {\"a"), &mut budget, &mut events);
         body.lose(&mut budget);
-        body.push(Bytes::from_static(b"\":1}\n\ndata: 2\n\n"), &mut budget, &mut events);
+        body.push(
+            Bytes::from_static(b"\":1}\n\ndata: 2\n\n"),
+            &mut budget,
+            &mut events,
+        );
         assert_eq!(events.len(), 1);
         let mut body = Body::new(Content::Json, None, 100);
         body.push(Bytes::from_static(b"{\"a"), &mut budget, &mut events);

@@ -18,7 +18,9 @@ impl Hasher for Digested {
     fn write(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
-            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            word.iter_mut()
+                .zip(chunk)
+                .for_each(|(to, from)| *to = *from);
             self.0 ^= u64::from_le_bytes(word);
         }
     }

@@ -236,8 +236,12 @@ impl Requests {
 
     /// All numbers, oldest first, of those that `which` picks.
     pub(super) fn pick(&self, mut which: impl FnMut(&Request) -> bool) -> Vec<RequestNo> {
-        let mut picked: Vec<_> =
-            self.all.iter().filter(|(_, request)| which(request)).map(|(no, _)| *no).collect();
+        let mut picked: Vec<_> = self
+            .all
+            .iter()
+            .filter(|(_, request)| which(request))
+            .map(|(no, _)| *no)
+            .collect();
         picked.sort_unstable();
         picked
     }

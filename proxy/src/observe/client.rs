@@ -60,7 +60,9 @@ impl Core {
 
     fn read_get(&mut self, exchange: &mut Exchange, reading: &Reading<'_>) {
         let asks = reading.facts.accept.is_some_and(|accept| {
-            accept.windows(17).any(|part| part.eq_ignore_ascii_case(b"text/event-stream"))
+            accept
+                .windows(17)
+                .any(|part| part.eq_ignore_ascii_case(b"text/event-stream"))
         });
         if !asks {
             return;
@@ -75,7 +77,13 @@ impl Core {
         }
     }
 
-    fn read_post(&mut self, exchange: &mut Exchange, reading: &Reading<'_>, text: &Text, whole: bool) {
+    fn read_post(
+        &mut self,
+        exchange: &mut Exchange,
+        reading: &Reading<'_>,
+        text: &Text,
+        whole: bool,
+    ) {
         if text.is_blank() || exchange.up.lost || exchange.up.undecoded.is_some() {
             return self.unread_request(exchange, reading);
         }
@@ -98,11 +106,24 @@ impl Core {
         exchange.kind = Kind::Messages;
         exchange.batch = batch;
         let reading = &Reading { batch, ..*reading };
-        let first = messages.first().map(|message| Params::of(message.params)).unwrap_or_default();
+        let first = messages
+            .first()
+            .map(|message| Params::of(message.params))
+            .unwrap_or_default();
         let session = self.revise(reading, messages.first(), &first);
-        let detected = revision::detect(&evidence(reading, messages.first(), &first, session.as_deref()));
+        let detected = revision::detect(&evidence(
+            reading,
+            messages.first(),
+            &first,
+            session.as_deref(),
+        ));
         let modern = detected.era == revision::Era::Modern;
-        let reading = &Reading { modern, assumed: detected.assumed, version: detected.version, ..*reading };
+        let reading = &Reading {
+            modern,
+            assumed: detected.assumed,
+            version: detected.version,
+            ..*reading
+        };
         exchange.modern = modern;
         // The handshake's session comes with its answer, except where an endpoint was announced.
         let handshake = matches!(messages.as_slice(), [only] if method(only) == Some(Method::Initialize))
@@ -114,7 +135,13 @@ impl Core {
             if at == 0 {
                 self.client_message(exchange, reading, message, &first, whole);
             } else {
-                self.client_message(exchange, reading, message, &Params::of(message.params), whole);
+                self.client_message(
+                    exchange,
+                    reading,
+                    message,
+                    &Params::of(message.params),
+                    whole,
+                );
             }
         }
     }
@@ -174,14 +201,21 @@ impl Core {
             Method::Initialize => Role::Initialize(client_of(params)),
             Method::ToolsList => Role::List(match (&params.cursor, &seat) {
                 (None, _) => Some(Vec::new()),
-                (Some(cursor), Some(seat)) => self.lists.resume(&self.rules, reading.scope(), &seat.key, cursor),
+                (Some(cursor), Some(seat)) => {
+                    self.lists
+                        .resume(&self.rules, reading.scope(), &seat.key, cursor)
+                }
                 (Some(_), None) => None,
             }),
             Method::TasksGet | Method::TasksResult | Method::TasksUpdate | Method::TasksCancel => {
-                let no = params.task_id.as_deref().zip(seat.as_ref()).and_then(|(task, seat)| {
-                    let key = reading.scope().task(&self.rules.redactor, seat, task);
-                    self.links.task(&key)
-                });
+                let no = params
+                    .task_id
+                    .as_deref()
+                    .zip(seat.as_ref())
+                    .and_then(|(task, seat)| {
+                        let key = reading.scope().task(&self.rules.redactor, seat, task);
+                        self.links.task(&key)
+                    });
                 call = no.and_then(|no| Some(self.requests.call(no)?.record.id));
                 if let (Some(no), Some(responses)) = (no, params.input_responses) {
                     self.confirm(no, responses);
@@ -195,7 +229,16 @@ impl Core {
         let mut note = self.note_of(message, Direction::ClientToServer);
         note.call = call;
         self.note(exchange, seat.as_ref(), reading.head.at, note);
-        let request = Request { id, seat, exchange: exchange.id, live: true, answered: false, since: reading.head.at, place: 0, what };
+        let request = Request {
+            id,
+            seat,
+            exchange: exchange.id,
+            live: true,
+            answered: false,
+            since: reading.head.at,
+            place: 0,
+            what,
+        };
         self.open(exchange, request);
     }
 
@@ -219,13 +262,21 @@ impl Core {
     /// A client takes a call back; the call, when it is known.
     fn cancel(&mut self, seat: &Seat, id: &rpc::RequestId, at: Instant) -> Option<uuid::Uuid> {
         let open = self.sessions.peek(&seat.key)?.open.as_slice().to_vec();
-        let mut candidates: Vec<_> =
-            open.into_iter().filter(|no| self.requests.get(*no).is_some_and(|request| request.has_id(id))).collect();
+        let mut candidates: Vec<_> = open
+            .into_iter()
+            .filter(|no| {
+                self.requests
+                    .get(*no)
+                    .is_some_and(|request| request.has_id(id))
+            })
+            .collect();
         // The newest first: an older one of that id is no longer open in the client's eyes.
         candidates.sort_unstable();
         let no = *candidates.iter().rev().find(|no| {
             let aborted = |outcome| matches!(outcome, Outcome::Aborted | Outcome::Lost);
-            self.requests.call(**no).is_some_and(|call| call.waits() || aborted(call.record.outcome))
+            self.requests
+                .call(**no)
+                .is_some_and(|call| call.waits() || aborted(call.record.outcome))
         })?;
         let call = self.requests.call(no)?;
         let known = call.record.id;
@@ -245,7 +296,10 @@ impl Core {
         let seat = exchange.seat.clone();
         let mut note = self.note_of(message, Direction::ClientToServer);
         let asked = match (&message.id, &seat) {
-            (IdField::Id(id), Some(seat)) => self.sessions.peek(&seat.key).and_then(|active| active.answer(id)),
+            (IdField::Id(id), Some(seat)) => self
+                .sessions
+                .peek(&seat.key)
+                .and_then(|active| active.answer(id)),
             _ => None,
         };
         match asked {
@@ -253,8 +307,11 @@ impl Core {
             Some(asked) => {
                 note.method = Some(asked.method.into());
                 note.call = asked.call.map(|(_, id)| id);
-                let action = message.result.and_then(|result| ResultFacts::of(result).action);
-                if let (Method::Elicitation, Some((no, _)), Some(action)) = (asked.kind, asked.call, action)
+                let action = message
+                    .result
+                    .and_then(|result| ResultFacts::of(result).action);
+                if let (Method::Elicitation, Some((no, _)), Some(action)) =
+                    (asked.kind, asked.call, action)
                     && let Some(call) = self.requests.call(no)
                 {
                     call.touched = at;
@@ -266,8 +323,14 @@ impl Core {
     }
 
     /// Answers to elicitations that came with a further leg or an update of a task.
-    pub(super) fn confirm(&mut self, no: super::calls::RequestNo, responses: &serde_json::value::RawValue) {
-        let Some(call) = self.requests.call(no) else { return };
+    pub(super) fn confirm(
+        &mut self,
+        no: super::calls::RequestNo,
+        responses: &serde_json::value::RawValue,
+    ) {
+        let Some(call) = self.requests.call(no) else {
+            return;
+        };
         let elicits = match &call.wait {
             super::calls::Wait::Input(asks) => asks.elicits.as_slice(),
             _ => &[],
@@ -275,7 +338,10 @@ impl Core {
         let mut action = None;
         each_member(responses.get(), |name, response| {
             if elicits.is_empty() || elicits.iter().any(|known| **known == *name) {
-                action = ResultFacts::of(response).action.map(std::borrow::Cow::into_owned).or(action.take());
+                action = ResultFacts::of(response)
+                    .action
+                    .map(std::borrow::Cow::into_owned)
+                    .or(action.take());
             }
         });
         if let Some(action) = action {
@@ -320,7 +386,10 @@ pub(super) fn method(message: &Incoming<'_>) -> Option<Method> {
 /// Whether the head alone says that this is MCP.
 pub(super) fn is_mcp(reading: &Reading<'_>) -> bool {
     let facts = &reading.facts;
-    facts.session.is_some() || facts.version.is_some() || facts.method.is_some() || reading.named.is_some()
+    facts.session.is_some()
+        || facts.version.is_some()
+        || facts.method.is_some()
+        || reading.named.is_some()
 }
 
 fn evidence<'a>(
@@ -347,5 +416,8 @@ fn outline(text: &Text) -> Text {
     let mut collector = Collector::new(0);
     collector.push(text.bytes());
     let outlined = collector.finish();
-    Text::Collected(Collected { text: text.bytes().to_vec(), ..outlined })
+    Text::Collected(Collected {
+        text: text.bytes().to_vec(),
+        ..outlined
+    })
 }

@@ -108,14 +108,20 @@ impl Core {
 
     /// Time goes on.
     pub(super) fn at(&mut self, now: Instant) {
-        self.secs = self.secs.max(seconds(now.saturating_duration_since(self.began)));
+        self.secs = self
+            .secs
+            .max(seconds(now.saturating_duration_since(self.began)));
     }
 
     /// Puts a request into the tables.
     pub(super) fn open(&mut self, exchange: &mut Exchange, request: Request) -> RequestNo {
         let no = self.requests.next_no();
         let mut request = request;
-        if let Some(active) = request.seat.as_ref().and_then(|seat| self.sessions.peek(&seat.key)) {
+        if let Some(active) = request
+            .seat
+            .as_ref()
+            .and_then(|seat| self.sessions.peek(&seat.key))
+        {
             request.place = active.open.push(no);
         }
         let no = self.requests.add(request);
@@ -126,7 +132,10 @@ impl Core {
     /// Takes a request out of all tables.
     pub(super) fn close(&mut self, no: RequestNo) -> Option<Request> {
         let request = self.requests.take(no)?;
-        if let Some(active) = request.seat.as_ref().and_then(|seat| self.sessions.peek(&seat.key))
+        if let Some(active) = request
+            .seat
+            .as_ref()
+            .and_then(|seat| self.sessions.peek(&seat.key))
             && let Some(moved) = active.open.remove(request.place, no)
             && let Some(moved) = self.requests.get(moved)
         {
@@ -149,7 +158,9 @@ impl Core {
 
     /// Hands a call's present state to the log; it stays open here.
     pub(super) fn show(&mut self, no: RequestNo) {
-        let Some(call) = self.requests.call(no) else { return };
+        let Some(call) = self.requests.call(no) else {
+            return;
+        };
         call.shown = true;
         call.changed = false;
         let record = call.record.clone();
@@ -165,7 +176,11 @@ impl Core {
 
     /// Counts a call, once.
     pub(super) fn count(&mut self, no: RequestNo) {
-        let Some(call) = self.requests.call(no).filter(|call| call.decided && !call.counted) else {
+        let Some(call) = self
+            .requests
+            .call(no)
+            .filter(|call| call.decided && !call.counted)
+        else {
             return;
         };
         call.counted = true;
@@ -205,5 +220,8 @@ fn seconds(duration: Duration) -> u32 {
 /// The wall clock at a moment of an exchange.
 pub(super) fn wall(exchange: &Exchange, at: Instant) -> Micros {
     let since = calls::micros(at, exchange.head.at);
-    exchange.head.at_wall.saturating_add(i64::try_from(since).unwrap_or(i64::MAX))
+    exchange
+        .head
+        .at_wall
+        .saturating_add(i64::try_from(since).unwrap_or(i64::MAX))
 }

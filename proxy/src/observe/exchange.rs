@@ -80,10 +80,14 @@ impl Exchange {
     }
 
     pub(super) fn is_success(&self) -> bool {
-        self.down.as_ref().is_some_and(|down| down.head.status.is_success())
+        self.down
+            .as_ref()
+            .is_some_and(|down| down.head.status.is_success())
     }
 
     pub(super) fn is_stream(&self) -> bool {
-        self.down.as_ref().is_some_and(|down| down.content == Content::Events)
+        self.down
+            .as_ref()
+            .is_some_and(|down| down.content == Content::Events)
     }
 }

@@ -51,7 +51,9 @@ impl<'a> RequestFacts<'a> {
                     continue;
                 }
                 "traceparent" => {
-                    facts.traceparent = facts.traceparent.or_else(|| std::str::from_utf8(value).ok());
+                    facts.traceparent = facts
+                        .traceparent
+                        .or_else(|| std::str::from_utf8(value).ok());
                     continue;
                 }
                 "baggage" => {
@@ -155,7 +157,9 @@ mod tests {
 
     #[test]
     fn facts_in_any_case_and_the_first_of_each() {
-        let text = text("Mcp-Session-Id: a\nmcp-session-id: b\nMCP-Protocol-Version:2025-11-25\nMcp-Param-Region: x\n");
+        let text = text(
+            "Mcp-Session-Id: a\nmcp-session-id: b\nMCP-Protocol-Version:2025-11-25\nMcp-Param-Region: x\n",
+        );
         let facts = RequestFacts::of(&text);
         assert_eq!(facts.session, Some(&b"a"[..]));
         assert_eq!(facts.version, Some("2025-11-25"));

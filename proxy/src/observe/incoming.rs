@@ -89,7 +89,10 @@ impl<'a> Incoming<'a> {
 /// When it is no JSON object or array.
 pub(super) fn read(text: &Text) -> Result<(Vec<Incoming<'_>>, bool), DecodeError> {
     if let Some(overflow) = text.overflow() {
-        return Ok((vec![Incoming::cut(text, overflow)], overflow.outline.is_array));
+        return Ok((
+            vec![Incoming::cut(text, overflow)],
+            overflow.outline.is_array,
+        ));
     }
     Ok(match rpc::parse(text.bytes())? {
         Body::One(message) => (vec![Incoming::whole(message)], false),

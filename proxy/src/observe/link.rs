@@ -60,7 +60,8 @@ pub(super) struct Scope<'a> {
 impl Scope<'_> {
     /// Digest of parts within this scope.
     pub(super) fn digest(&self, redactor: &Redactor, domain: &str, parts: &[&[u8]]) -> Key {
-        let size = parts.iter().map(|part| part.len() + 8).sum::<usize>() + self.upstream.len() + 32;
+        let size =
+            parts.iter().map(|part| part.len() + 8).sum::<usize>() + self.upstream.len() + 32;
         let mut value = Vec::with_capacity(size);
         value.extend_from_slice(&self.principal.unwrap_or_default());
         for part in std::iter::once(&self.upstream.as_bytes()).chain(parts) {
@@ -74,7 +75,10 @@ impl Scope<'_> {
     /// Digest of a task id: within its session where the protocol has one, else within the principal.
     pub(super) fn task(&self, redactor: &Redactor, seat: &Seat, task: &str) -> Key {
         if seat.session.source == SessionSource::Protocol {
-            let scope = Scope { principal: None, ..*self };
+            let scope = Scope {
+                principal: None,
+                ..*self
+            };
             scope.digest(redactor, "task", &[&seat.key, task.as_bytes()])
         } else {
             self.digest(redactor, "task", &[task.as_bytes()])
@@ -82,10 +86,24 @@ impl Scope<'_> {
     }
 
     /// Digest of what a call asks, to know it again.
-    pub(super) fn retry(&self, redactor: &Redactor, seat: &Seat, tool: &str, arguments: u64) -> Key {
+    pub(super) fn retry(
+        &self,
+        redactor: &Redactor,
+        seat: &Seat,
+        tool: &str,
+        arguments: u64,
+    ) -> Key {
         // A client without a credential is known by its session only.
-        let session: &[u8] = if self.principal.is_some() { &[] } else { &seat.key };
-        self.digest(redactor, "retry", &[session, tool.as_bytes(), &arguments.to_le_bytes()])
+        let session: &[u8] = if self.principal.is_some() {
+            &[]
+        } else {
+            &seat.key
+        };
+        self.digest(
+            redactor,
+            "retry",
+            &[session, tool.as_bytes(), &arguments.to_le_bytes()],
+        )
     }
 
     /// What an interim result asks.
@@ -156,19 +174,32 @@ impl Links {
     }
 
     /// The call that a leg which answers `leg` belongs to; `same_question` tells whether a waiting call asked just that.
-    pub(super) fn find(&mut self, leg: &Asks, same_question: impl Fn(RequestNo, &Key) -> bool) -> Linked {
+    pub(super) fn find(
+        &mut self,
+        leg: &Asks,
+        same_question: impl Fn(RequestNo, &Key) -> bool,
+    ) -> Linked {
         let by_state = leg.state.is_some();
         let (index, key) = self.place(leg);
         let Some(waiting) = index.get(&key) else {
             return Linked::No;
         };
         if let [no] = waiting.as_slice() {
-            return Linked::One { no: *no, weak: !by_state };
+            return Linked::One {
+                no: *no,
+                weak: !by_state,
+            };
         }
-        let alike: Vec<RequestNo> =
-            waiting.iter().copied().filter(|no| same_question(*no, &leg.question)).collect();
+        let alike: Vec<RequestNo> = waiting
+            .iter()
+            .copied()
+            .filter(|no| same_question(*no, &leg.question))
+            .collect();
         match alike.as_slice() {
-            [no] => Linked::One { no: *no, weak: true },
+            [no] => Linked::One {
+                no: *no,
+                weak: true,
+            },
             [] => Linked::Several(waiting.clone()),
             _ => Linked::Several(alike),
         }
@@ -200,7 +231,10 @@ impl Links {
 
     /// Whether this repeats a call that failed lately. Asked once per repetition.
     pub(super) fn is_retry(&mut self, call: &Key, now: u32) -> bool {
-        let lately = self.failed.used(call).is_some_and(|used| used + RETRY_WITHIN >= now);
+        let lately = self
+            .failed
+            .used(call)
+            .is_some_and(|used| used + RETRY_WITHIN >= now);
         self.failed.remove(call);
         lately
     }

@@ -42,7 +42,15 @@ impl Lists {
     }
 
     /// Keeps pages until the page behind `cursor` comes.
-    pub(super) fn keep(&mut self, rules: &Rules, scope: Scope<'_>, place: &Key, cursor: &str, pages: Vec<Box<RawValue>>, now: u32) {
+    pub(super) fn keep(
+        &mut self,
+        rules: &Rules,
+        scope: Scope<'_>,
+        place: &Key,
+        cursor: &str,
+        pages: Vec<Box<RawValue>>,
+        now: u32,
+    ) {
         let size = bytes(&pages);
         if size > MAX_PAGE_BYTES / 4 {
             return;
@@ -53,13 +61,21 @@ impl Lists {
             self.page_bytes -= bytes(&left);
         }
         while self.page_bytes > MAX_PAGE_BYTES {
-            let Some((_, left)) = self.pages.pop_oldest() else { break };
+            let Some((_, left)) = self.pages.pop_oldest() else {
+                break;
+            };
             self.page_bytes -= bytes(&left);
         }
     }
 
     /// The pages before the one behind `cursor`.
-    pub(super) fn resume(&mut self, rules: &Rules, scope: Scope<'_>, place: &Key, cursor: &str) -> Option<Vec<Box<RawValue>>> {
+    pub(super) fn resume(
+        &mut self,
+        rules: &Rules,
+        scope: Scope<'_>,
+        place: &Key,
+        cursor: &str,
+    ) -> Option<Vec<Box<RawValue>>> {
         let pages = self.pages.remove(&page_key(rules, scope, place, cursor))?;
         self.page_bytes -= bytes(&pages);
         Some(pages)
@@ -75,8 +91,11 @@ impl Lists {
         now: u32,
         mut named: impl FnMut(&str),
     ) -> (Arc<str>, Option<Catalogue>) {
-        let tools: Vec<&RawValue> =
-            pages.iter().filter_map(|page| catalogue::elements(page)).flatten().collect();
+        let tools: Vec<&RawValue> = pages
+            .iter()
+            .filter_map(|page| catalogue::elements(page))
+            .flatten()
+            .collect();
         let hash: Arc<str> = catalogue::hash(&tools).into();
         let force = scope.digest(&rules.redactor, "list", &[]);
         self.in_force.insert(force, Arc::clone(&hash), now);
@@ -109,13 +128,23 @@ impl Lists {
             } else {
                 names_only(&tools)
             }?;
-            Some(Catalogue { hash: hash.to_string(), upstream: scope.upstream.to_owned(), seen_at: at, tools })
+            Some(Catalogue {
+                hash: hash.to_string(),
+                upstream: scope.upstream.to_owned(),
+                seen_at: at,
+                tools,
+            })
         });
         (hash, record)
     }
 
     /// The list in force for a principal.
-    pub(super) fn in_force(&mut self, rules: &Rules, scope: Scope<'_>, now: u32) -> Option<Arc<str>> {
+    pub(super) fn in_force(
+        &mut self,
+        rules: &Rules,
+        scope: Scope<'_>,
+        now: u32,
+    ) -> Option<Arc<str>> {
         if self.in_force.is_empty() {
             return None;
         }

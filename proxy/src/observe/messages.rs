@@ -31,7 +31,13 @@ pub(super) struct Note {
 
 impl Core {
     /// Records a message; without a seat it is held until the exchange has one.
-    pub(super) fn note(&mut self, exchange: &mut Exchange, seat: Option<&Seat>, at: Instant, note: Note) {
+    pub(super) fn note(
+        &mut self,
+        exchange: &mut Exchange,
+        seat: Option<&Seat>,
+        at: Instant,
+        note: Note,
+    ) {
         let at = wall(exchange, at);
         let session = match seat {
             Some(seat) => self.session_now(seat),

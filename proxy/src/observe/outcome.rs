@@ -34,7 +34,9 @@ pub(super) struct Unanswered<'a> {
 
 /// The outcome of an exchange without the answer; `Pending` while it may come.
 pub(super) fn unanswered(facts: Unanswered<'_>) -> Outcome {
-    let refused = facts.status.is_some_and(|status| !(200..300).contains(&status));
+    let refused = facts
+        .status
+        .is_some_and(|status| !(200..300).contains(&status));
     match (facts.fault, facts.end) {
         (Some("head-timeout"), _) => Outcome::Timeout,
         (Some("upstream-unreachable" | "upstream-lost"), _) => Outcome::Lost,
@@ -97,12 +99,24 @@ mod tests {
 
     #[test]
     fn faults_of_the_hop_are_not_the_tools() {
-        let fault = |kind| unanswered(Unanswered { status: Some(502), fault: Some(kind), ..NONE });
+        let fault = |kind| {
+            unanswered(Unanswered {
+                status: Some(502),
+                fault: Some(kind),
+                ..NONE
+            })
+        };
         assert_eq!(fault("head-timeout"), Outcome::Timeout);
         assert_eq!(fault("upstream-lost"), Outcome::Lost);
         assert_eq!(fault("upstream-unreachable"), Outcome::Lost);
         assert_eq!(fault("body-too-large"), Outcome::HttpError);
-        assert_eq!(end(BodyEnd::Complete, Some("head-timeout")), End::ProxyTimeout);
-        assert_eq!(end(BodyEnd::Complete, Some("body-too-large")), End::Complete);
+        assert_eq!(
+            end(BodyEnd::Complete, Some("head-timeout")),
+            End::ProxyTimeout
+        );
+        assert_eq!(
+            end(BodyEnd::Complete, Some("body-too-large")),
+            End::Complete
+        );
     }
 }

@@ -44,7 +44,12 @@ impl Rules {
         let record = &settings.record;
         let rules = redact::Rules {
             keys: record.redact.keys.clone(),
-            detectors: record.redact.detectors.iter().map(|detector| translate(*detector)).collect(),
+            detectors: record
+                .redact
+                .detectors
+                .iter()
+                .map(|detector| translate(*detector))
+                .collect(),
             pointers: record
                 .redact
                 .pointers
@@ -65,7 +70,13 @@ impl Rules {
     }
 
     pub(super) fn identity(&self, headers: &HeaderText, authorization: Option<&[u8]>) -> Identity {
-        Identity::of(headers, authorization, &self.principal, self.tenant.as_ref(), &self.redactor)
+        Identity::of(
+            headers,
+            authorization,
+            &self.principal,
+            self.tenant.as_ref(),
+            &self.redactor,
+        )
     }
 
     /// JSON for the log.
@@ -75,13 +86,16 @@ impl Rules {
         }
         Some(match self.redactor.json(raw.get(), place) {
             Cow::Borrowed(_) => raw.to_owned(),
-            Cow::Owned(text) => RawValue::from_string(text).unwrap_or_else(|_| quoted("[redacted]")),
+            Cow::Owned(text) => {
+                RawValue::from_string(text).unwrap_or_else(|_| quoted("[redacted]"))
+            }
         })
     }
 
     /// The beginning of a JSON text that was cut, as a JSON string.
     pub(super) fn prefix(&self, text: &[u8], place: Place<'_>) -> Option<RawJson> {
-        self.keep_payloads.then(|| quoted(&self.redactor.json_prefix(text, place)))
+        self.keep_payloads
+            .then(|| quoted(&self.redactor.json_prefix(text, place)))
     }
 
     /// Text that is no JSON-RPC, as a JSON string.
@@ -98,7 +112,9 @@ impl Rules {
                 let text = head::readable(bytes);
                 // Key names hide values only where JSON is read as JSON; what then cannot be read is text.
                 match serde_json::from_str::<&RawValue>(&text) {
-                    Ok(json) if looks_like_json => self.redactor.json(json.get(), Place::Message).into_owned(),
+                    Ok(json) if looks_like_json => {
+                        self.redactor.json(json.get(), Place::Message).into_owned()
+                    }
                     _ => self.redactor.text(&text).into_owned(),
                 }
             }

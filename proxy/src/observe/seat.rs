@@ -31,7 +31,10 @@ pub(super) struct Reading<'a> {
 
 impl Reading<'_> {
     pub(super) fn scope(&self) -> Scope<'_> {
-        Scope { upstream: &self.head.upstream, principal: self.identity.principal }
+        Scope {
+            upstream: &self.head.upstream,
+            principal: self.identity.principal,
+        }
     }
 
     fn origin<'a>(&'a self, client: Option<&'a Client>) -> Origin<'a> {
@@ -46,7 +49,10 @@ impl Reading<'_> {
 }
 
 /// Trace id and parent span: the message's own context, else HTTP's.
-pub(super) fn trace<'a>(params: &'a Params<'_>, facts: &RequestFacts<'a>) -> Option<TraceParent<'a>> {
+pub(super) fn trace<'a>(
+    params: &'a Params<'_>,
+    facts: &RequestFacts<'a>,
+) -> Option<TraceParent<'a>> {
     params
         .meta
         .traceparent
@@ -58,20 +64,32 @@ pub(super) fn trace<'a>(params: &'a Params<'_>, facts: &RequestFacts<'a>) -> Opt
 impl Core {
     /// Key of the session that a session header names.
     pub(super) fn session_key(&self, upstream: &str, id: &[u8]) -> Key {
-        Scope { upstream, principal: None }.digest(&self.rules.redactor, "session", &[id])
+        Scope {
+            upstream,
+            principal: None,
+        }
+        .digest(&self.rules.redactor, "session", &[id])
     }
 
     /// Key of the session that an endpoint URI stands for.
     pub(super) fn endpoint_key(&self, upstream: &str, target: &str) -> Key {
-        Scope { upstream, principal: None }.digest(&self.rules.redactor, "endpoint", &[target.as_bytes()])
+        Scope {
+            upstream,
+            principal: None,
+        }
+        .digest(&self.rules.redactor, "endpoint", &[target.as_bytes()])
     }
 
     /// The protocol session under a key; one of their own for those whose credential is another.
     pub(super) fn protocol_seat(&mut self, key: Key, origin: &Origin<'_>) -> Seat {
         let redactor = &self.rules.redactor;
-        let scope = Scope { upstream: origin.upstream, principal: origin.identity.principal };
+        let scope = Scope {
+            upstream: origin.upstream,
+            principal: origin.identity.principal,
+        };
         let other = || scope.digest(redactor, "other principal", &[&key]);
-        self.sessions.protocol_seat(key, other, origin, &mut self.ids, self.secs)
+        self.sessions
+            .protocol_seat(key, other, origin, &mut self.ids, self.secs)
     }
 
     /// The session of a request's message.
@@ -82,12 +100,21 @@ impl Core {
         }
         if let Some(key) = self.conversation(reading, params) {
             let origin = reading.origin(client.as_ref());
-            return self.sessions.seat(key, SessionSource::Conversation, &origin, &mut self.ids, self.secs);
+            return self.sessions.seat(
+                key,
+                SessionSource::Conversation,
+                &origin,
+                &mut self.ids,
+                self.secs,
+            );
         }
         let scope = reading.scope();
         if let Some(task) = params.task_id.as_deref() {
             let key = scope.digest(&self.rules.redactor, "task", &[task.as_bytes()]);
-            let call = self.links.task(&key).and_then(|no| self.requests.get(no)?.seat.clone());
+            let call = self
+                .links
+                .task(&key)
+                .and_then(|no| self.requests.get(no)?.seat.clone());
             if let Some(seat) = call {
                 return seat;
             }
@@ -95,12 +122,20 @@ impl Core {
         if let Some(trace) = trace(params, &reading.facts) {
             let key = scope.digest(&self.rules.redactor, "trace", &[trace.trace.as_bytes()]);
             let origin = reading.origin(client.as_ref());
-            return self.sessions.seat(key, SessionSource::Trace, &origin, &mut self.ids, self.secs);
+            return self.sessions.seat(
+                key,
+                SessionSource::Trace,
+                &origin,
+                &mut self.ids,
+                self.secs,
+            );
         }
         if let Some(task) = params.task_id.as_deref() {
             let key = scope.digest(&self.rules.redactor, "task session", &[task.as_bytes()]);
             let origin = reading.origin(client.as_ref());
-            return self.sessions.seat(key, SessionSource::Task, &origin, &mut self.ids, self.secs);
+            return self
+                .sessions
+                .seat(key, SessionSource::Task, &origin, &mut self.ids, self.secs);
         }
         self.inferred_seat(reading, client)
     }
@@ -120,25 +155,45 @@ impl Core {
                 self.hints.get(&hint, self.secs).cloned()
             }
         };
-        let (name, version) = client
-            .as_ref()
-            .map_or(("", ""), |client| (client.name.as_str(), client.version.as_deref().unwrap_or_default()));
+        let (name, version) = client.as_ref().map_or(("", ""), |client| {
+            (
+                client.name.as_str(),
+                client.version.as_deref().unwrap_or_default(),
+            )
+        });
         let address = match reading.identity.principal {
             Some(_) => String::new(),
             None => reading.head.peer.ip().to_string(),
         };
         let tenant = reading.identity.tenant.as_deref().unwrap_or_default();
-        let parts = [name.as_bytes(), version.as_bytes(), address.as_bytes(), tenant.as_bytes()];
-        let key = reading.scope().digest(&self.rules.redactor, "inferred", &parts);
+        let parts = [
+            name.as_bytes(),
+            version.as_bytes(),
+            address.as_bytes(),
+            tenant.as_bytes(),
+        ];
+        let key = reading
+            .scope()
+            .digest(&self.rules.redactor, "inferred", &parts);
         let origin = reading.origin(client.as_ref());
-        self.sessions.seat(key, SessionSource::Inferred, &origin, &mut self.ids, self.secs)
+        self.sessions.seat(
+            key,
+            SessionSource::Inferred,
+            &origin,
+            &mut self.ids,
+            self.secs,
+        )
     }
 
     /// Where a client's introduction is remembered when nothing else can.
     fn hint_key(&self, reading: &Reading<'_>) -> Key {
         let agent = value(&reading.head.headers, "user-agent").unwrap_or_default();
         let address = reading.head.peer.ip().to_string();
-        reading.scope().digest(&self.rules.redactor, "introduction", &[agent, address.as_bytes()])
+        reading.scope().digest(
+            &self.rules.redactor,
+            "introduction",
+            &[agent, address.as_bytes()],
+        )
     }
 
     /// Key of the conversation that a client states.
@@ -147,11 +202,18 @@ impl Core {
             let stated = params
                 .meta
                 .named(name)
-                .or_else(|| baggage_member(params.meta.baggage.as_deref()?, name).map(|id| id.into_owned().into()))
+                .or_else(|| {
+                    baggage_member(params.meta.baggage.as_deref()?, name)
+                        .map(|id| id.into_owned().into())
+                })
                 .or_else(|| baggage_member(reading.facts.baggage?, name));
             if let Some(id) = stated.filter(|id| !id.is_empty()) {
                 let parts = [name.as_bytes(), id.as_bytes()];
-                return Some(reading.scope().digest(&self.rules.redactor, "conversation", &parts));
+                return Some(
+                    reading
+                        .scope()
+                        .digest(&self.rules.redactor, "conversation", &parts),
+                );
             }
         }
         None
@@ -162,7 +224,9 @@ impl Core {
         if !self.sessions.knows(key, self.secs) {
             return None;
         }
-        self.sessions.peek(key).map(|active| Arc::clone(&active.session))
+        self.sessions
+            .peek(key)
+            .map(|active| Arc::clone(&active.session))
     }
 }
 

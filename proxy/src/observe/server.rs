@@ -26,7 +26,10 @@ use crate::tap::ResponseHead;
 /// The request that a response answers.
 enum Found {
     /// `odd`: what is wrong with the id, as a flag.
-    Own { no: RequestNo, odd: Option<&'static str> },
+    Own {
+        no: RequestNo,
+        odd: Option<&'static str>,
+    },
     /// A request of another exchange of the session.
     Elsewhere(RequestNo),
     None,
@@ -53,7 +56,13 @@ impl Core {
         }
     }
 
-    pub(super) fn read_chunk(&mut self, exchange: &mut Exchange, at: Instant, chunk: Bytes, events: &mut Vec<SseEvent>) {
+    pub(super) fn read_chunk(
+        &mut self,
+        exchange: &mut Exchange,
+        at: Instant,
+        chunk: Bytes,
+        events: &mut Vec<SseEvent>,
+    ) {
         if !exchange.read {
             // The answer overtook the question's last frame: both are read in their order.
             exchange.early_bytes += chunk.len();
@@ -64,7 +73,9 @@ impl Core {
             }
             return;
         }
-        let Some(down) = &mut exchange.down else { return };
+        let Some(down) = &mut exchange.down else {
+            return;
+        };
         down.first.get_or_insert(at);
         if exchange.kind == Kind::Plain {
             return;
@@ -76,7 +87,9 @@ impl Core {
     }
 
     pub(super) fn read_event(&mut self, exchange: &mut Exchange, event: SseEvent, at: Instant) {
-        let Some(down) = &mut exchange.down else { return };
+        let Some(down) = &mut exchange.down else {
+            return;
+        };
         if let Some(id) = event.id.filter(|id| !id.is_empty()) {
             down.last_event = Some(id.into());
         }
@@ -89,37 +102,46 @@ impl Core {
             self.each_call(exchange, |call| call.event(at, "priming"));
             return;
         }
-        match incoming::read(&text) {
-            Ok((messages, _)) => {
-                for message in &messages {
-                    self.server_message(exchange, message, at);
-                }
+        if let Ok((messages, _)) = incoming::read(&text) {
+            for message in &messages {
+                self.server_message(exchange, message, at);
             }
-            Err(_) => {
-                let after_gap = exchange.down.as_mut().is_some_and(|down| {
-                    down.garbled |= !down.body.lost;
-                    down.body.lost
+        } else {
+            let after_gap = exchange.down.as_mut().is_some_and(|down| {
+                down.garbled |= !down.body.lost;
+                down.body.lost
+            });
+            if !after_gap {
+                self.each_call(exchange, |call| {
+                    call.event(at, "unreadable");
+                    call.flag("framing_error");
                 });
-                if !after_gap {
-                    self.each_call(exchange, |call| {
-                        call.event(at, "unreadable");
-                        call.flag("framing_error");
-                    });
-                }
             }
         }
     }
 
     /// A text that is no stream; given back when it is no JSON-RPC.
-    pub(super) fn read_text(&mut self, exchange: &mut Exchange, text: Text, at: Instant) -> Option<Text> {
-        let json = exchange.down.as_ref().is_some_and(|down| down.content == Content::Json);
+    pub(super) fn read_text(
+        &mut self,
+        exchange: &mut Exchange,
+        text: Text,
+        at: Instant,
+    ) -> Option<Text> {
+        let json = exchange
+            .down
+            .as_ref()
+            .is_some_and(|down| down.content == Content::Json);
         if let Ok((messages, _)) = incoming::read(&text) {
             // `{"error": …}` alone is how many a server words an HTTP error.
             let speaks = |message: &Incoming<'_>| {
                 let named = json && matches!(message.id, IdField::Id(_));
-                message.kind != rpc::Kind::Invalid && (named || (message.cut.is_none() && !message.not_v2))
+                message.kind != rpc::Kind::Invalid
+                    && (named || (message.cut.is_none() && !message.not_v2))
             };
-            if messages.iter().all(|message| speaks(message) && message.is_complete()) {
+            if messages
+                .iter()
+                .all(|message| speaks(message) && message.is_complete())
+            {
                 for message in &messages {
                     self.server_message(exchange, message, at);
                 }
@@ -142,8 +164,20 @@ impl Core {
         self.endpoints.insert(key, (), self.secs);
         let identity: &Identity = &exchange.identity;
         let at = super::core::wall(exchange, at);
-        let origin = Origin { upstream, identity, client: None, version: None, at };
-        let seat = self.sessions.begin(key, SessionSource::Protocol, &origin, &mut self.ids, self.secs);
+        let origin = Origin {
+            upstream,
+            identity,
+            client: None,
+            version: None,
+            at,
+        };
+        let seat = self.sessions.begin(
+            key,
+            SessionSource::Protocol,
+            &origin,
+            &mut self.ids,
+            self.secs,
+        );
         exchange.seat = Some(seat);
         if let Some(down) = &mut exchange.down {
             down.endpoint = true;
@@ -190,8 +224,13 @@ impl Core {
     }
 
     fn find(&mut self, exchange: &Exchange, message: &Incoming<'_>) -> Found {
-        let own = |requests: &mut super::calls::Requests, fits: &dyn Fn(&super::calls::Request) -> bool| {
-            exchange.requests.iter().copied().find(|no| requests.get(*no).is_some_and(|request| fits(request)))
+        let own = |requests: &mut super::calls::Requests,
+                   fits: &dyn Fn(&super::calls::Request) -> bool| {
+            exchange
+                .requests
+                .iter()
+                .copied()
+                .find(|no| requests.get(*no).is_some_and(|request| fits(request)))
         };
         let requests = &mut self.requests;
         // The one request that an answer without a usable id can mean.
@@ -208,9 +247,10 @@ impl Core {
         let IdField::Id(id) = &message.id else {
             return match only(requests) {
                 // What answers an id of `null`, or an error whose sender could not read the id.
-                Some((no, named)) if !named || message.is_error() => {
-                    Found::Own { no, odd: named.then_some("id_missing") }
-                }
+                Some((no, named)) if !named || message.is_error() => Found::Own {
+                    no,
+                    odd: named.then_some("id_missing"),
+                },
                 _ => Found::None,
             };
         };
@@ -223,15 +263,23 @@ impl Core {
             !request.answered && request.id.as_ref().is_some_and(|known| known.resembles(id))
         };
         if let Some(no) = own(requests, &like) {
-            return Found::Own { no, odd: Some("id_type_mismatch") };
+            return Found::Own {
+                no,
+                odd: Some("id_type_mismatch"),
+            };
         }
         let elsewhere = self.find_elsewhere(exchange, id);
         match only(&mut self.requests) {
             // A call known by its headers only has no id to compare.
             Some((no, false)) => Found::Own { no, odd: None },
             // A refusal under an id of the server's own.
-            Some((no, true)) if elsewhere.is_none() && message.is_error() && !exchange.is_success() => {
-                Found::Own { no, odd: Some("id_mismatch") }
+            Some((no, true))
+                if elsewhere.is_none() && message.is_error() && !exchange.is_success() =>
+            {
+                Found::Own {
+                    no,
+                    odd: Some("id_mismatch"),
+                }
             }
             _ => elsewhere.map_or(Found::None, Found::Elsewhere),
         }
@@ -270,11 +318,14 @@ impl Core {
         if let Some((no, _)) = call
             && let Some(call) = self.requests.call(no)
         {
-            call.event(at, match kind {
-                Method::Elicitation => "elicitation",
-                Method::Sampling => "sampling",
-                _ => name,
-            });
+            call.event(
+                at,
+                match kind {
+                    Method::Elicitation => "elicitation",
+                    Method::Sampling => "sampling",
+                    _ => name,
+                },
+            );
         }
         let seat = exchange.seat.clone();
         if let (Some(seat), IdField::Id(id)) = (&seat, &message.id)
@@ -287,11 +338,19 @@ impl Core {
         self.note(exchange, seat.as_ref(), at, note);
     }
 
-    fn server_notification(&mut self, exchange: &mut Exchange, message: &Incoming<'_>, at: Instant) {
+    fn server_notification(
+        &mut self,
+        exchange: &mut Exchange,
+        message: &Incoming<'_>,
+        at: Instant,
+    ) {
         let params = Params::of(message.params);
         let kind = method(message).unwrap_or(Method::Other);
         let call = match (kind, &params.progress_token) {
-            (Method::Progress, Some(token)) => self.call_of_token(exchange, token),
+            // A token nobody gave still belongs to the only call of its stream.
+            (Method::Progress, Some(token)) => self
+                .call_of_token(exchange, token)
+                .or_else(|| self.call_meant(exchange, None)),
             (Method::TaskStatus, _) => {
                 let task = params.task_id.as_deref();
                 task.and_then(|task| self.call_of_task(exchange, task))
@@ -301,11 +360,14 @@ impl Core {
         if let Some((no, _)) = call
             && let Some(call) = self.requests.call(no)
         {
-            call.event(at, match kind {
-                Method::Progress => "progress",
-                Method::LogMessage => "message",
-                _ => message.method.as_deref().unwrap_or_default(),
-            });
+            call.event(
+                at,
+                match kind {
+                    Method::Progress => "progress",
+                    Method::LogMessage => "message",
+                    _ => message.method.as_deref().unwrap_or_default(),
+                },
+            );
         }
         let mut note = self.note_of(message, Direction::ServerToClient);
         note.call = call.map(|(_, id)| id);
@@ -340,22 +402,45 @@ impl Core {
 
     fn call_of_task(&mut self, exchange: &Exchange, task: &str) -> Option<(RequestNo, Uuid)> {
         let seat = exchange.seat.as_ref()?;
-        let scope = Scope { upstream: &exchange.head.upstream, principal: exchange.identity.principal };
-        let no = self.links.task(&scope.task(&self.rules.redactor, seat, task))?;
+        let scope = Scope {
+            upstream: &exchange.head.upstream,
+            principal: exchange.identity.principal,
+        };
+        let no = self
+            .links
+            .task(&scope.task(&self.rules.redactor, seat, task))?;
         Some((no, self.requests.call(no)?.record.id))
     }
 
     /// The call that a progress token stands for: of this exchange, else of the session.
-    fn call_of_token(&mut self, exchange: &Exchange, token: &rpc::RequestId) -> Option<(RequestNo, Uuid)> {
-        let session = exchange.seat.as_ref().and_then(|seat| self.sessions.peek(&seat.key));
-        let others = session.map(|active| active.open.as_slice().to_vec()).unwrap_or_default();
-        exchange.requests.iter().copied().chain(others.into_iter().rev()).find_map(|no| {
-            let call = self.requests.call(no)?;
-            (call.progress.as_ref() == Some(token)).then_some((no, call.record.id))
-        })
+    fn call_of_token(
+        &mut self,
+        exchange: &Exchange,
+        token: &rpc::RequestId,
+    ) -> Option<(RequestNo, Uuid)> {
+        let session = exchange
+            .seat
+            .as_ref()
+            .and_then(|seat| self.sessions.peek(&seat.key));
+        let others = session
+            .map(|active| active.open.as_slice().to_vec())
+            .unwrap_or_default();
+        exchange
+            .requests
+            .iter()
+            .copied()
+            .chain(others.into_iter().rev())
+            .find_map(|no| {
+                let call = self.requests.call(no)?;
+                (call.progress.as_ref() == Some(token)).then_some((no, call.record.id))
+            })
     }
 
-    fn each_call(&mut self, exchange: &Exchange, mut with: impl FnMut(&mut super::calls::OpenCall)) {
+    fn each_call(
+        &mut self,
+        exchange: &Exchange,
+        mut with: impl FnMut(&mut super::calls::OpenCall),
+    ) {
         for no in &exchange.requests {
             if let Some(call) = self.requests.call(*no) {
                 with(call);
@@ -366,9 +451,16 @@ impl Core {
 
 /// Path and query that an endpoint URI means, seen from the stream that announced it.
 fn endpoint_target(stream: &str, uri: &str) -> String {
-    let after_scheme = uri.split_once("://").map(|(_, rest)| rest).or_else(|| uri.strip_prefix("//"));
+    let after_scheme = uri
+        .split_once("://")
+        .map(|(_, rest)| rest)
+        .or_else(|| uri.strip_prefix("//"));
     if let Some(rest) = after_scheme {
-        return rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/").to_owned();
+        return rest
+            .find('/')
+            .and_then(|at| rest.get(at..))
+            .unwrap_or("/")
+            .to_owned();
     }
     if uri.starts_with('/') {
         return uri.to_owned();
@@ -377,7 +469,10 @@ fn endpoint_target(stream: &str, uri: &str) -> String {
     if uri.starts_with('?') {
         return format!("{path}{uri}");
     }
-    let folder = path.rfind('/').and_then(|at| path.get(..=at)).unwrap_or("/");
+    let folder = path
+        .rfind('/')
+        .and_then(|at| path.get(..=at))
+        .unwrap_or("/");
     format!("{folder}{uri}")
 }
 

@@ -127,21 +127,37 @@ impl Sessions {
     }
 
     /// The session under a key that nobody else's credential leads to; made when there is none.
-    pub(super) fn seat(&mut self, key: Key, source: SessionSource, origin: &Origin<'_>, ids: &mut Ids, now: u32) -> Seat {
+    pub(super) fn seat(
+        &mut self,
+        key: Key,
+        source: SessionSource,
+        origin: &Origin<'_>,
+        ids: &mut Ids,
+        now: u32,
+    ) -> Seat {
         let over = source == SessionSource::Inferred
             && self.peek(&key).is_some_and(|active| active.open.is_empty())
-            && self.last_used(&key).is_some_and(|used| used.saturating_add(self.idle) < now);
+            && self
+                .last_used(&key)
+                .is_some_and(|used| used.saturating_add(self.idle) < now);
         if over {
             self.remove(&key);
         }
-        let lasting = matches!(source, SessionSource::Protocol | SessionSource::Conversation);
+        let lasting = matches!(
+            source,
+            SessionSource::Protocol | SessionSource::Conversation
+        );
         if self.peek(&key).is_none() && !(lasting && self.recall(&key, now)) {
             return self.begin(key, source, origin, ids, now);
         }
         match self.get(&key, now) {
             Some(active) => {
                 active.learn(origin);
-                Seat { key, session: Arc::clone(&active.session), foreign: false }
+                Seat {
+                    key,
+                    session: Arc::clone(&active.session),
+                    foreign: false,
+                }
             }
             None => self.begin(key, source, origin, ids, now),
         }
@@ -163,10 +179,18 @@ impl Sessions {
         if owner == origin.identity.principal {
             return self.seat(key, SessionSource::Protocol, origin, ids, now);
         }
-        let version = self.peek(&key).and_then(|active| active.session.protocol_version.clone());
-        let origin = Origin { version: origin.version.or(version.as_deref()), ..*origin };
+        let version = self
+            .peek(&key)
+            .and_then(|active| active.session.protocol_version.clone());
+        let origin = Origin {
+            version: origin.version.or(version.as_deref()),
+            ..*origin
+        };
         let seat = self.seat(other(), SessionSource::Protocol, &origin, ids, now);
-        Seat { foreign: true, ..seat }
+        Seat {
+            foreign: true,
+            ..seat
+        }
     }
 
     /// A new session, also where there was one under the key.
@@ -197,7 +221,11 @@ impl Sessions {
         {
             self.evicted += 1;
         }
-        Seat { key, session, foreign: false }
+        Seat {
+            key,
+            session,
+            foreign: false,
+        }
     }
 
     /// The number of the session's next call.
@@ -233,7 +261,10 @@ impl Sessions {
         let limit = now.saturating_sub(self.idle);
         for room in [&mut self.used, &mut self.fresh] {
             while let Some(key) = room.oldest_before(limit) {
-                if room.peek(&key).is_some_and(|active| !active.open.is_empty()) {
+                if room
+                    .peek(&key)
+                    .is_some_and(|active| !active.open.is_empty())
+                {
                     room.get(&key, now);
                 } else {
                     room.remove(&key);
@@ -248,8 +279,14 @@ impl Sessions {
     }
 
     fn recall(&mut self, key: &Key, now: u32) -> bool {
-        let Some(active) = self.look_up(key, now) else { return false };
-        let room = if active.calls > 0 { &mut self.used } else { &mut self.fresh };
+        let Some(active) = self.look_up(key, now) else {
+            return false;
+        };
+        let room = if active.calls > 0 {
+            &mut self.used
+        } else {
+            &mut self.fresh
+        };
         if room.insert(*key, active, now).is_some() {
             self.evicted += 1;
         }
@@ -277,13 +314,22 @@ fn owner_of(session: &Session) -> Option<Key> {
 
 impl Active {
     fn new(session: Arc<Session>, owner: Option<Key>, calls: u32) -> Self {
-        Self { session, owner, calls, catalogue: None, open: Open::default(), asked: None }
+        Self {
+            session,
+            owner,
+            calls,
+            catalogue: None,
+            open: Open::default(),
+            asked: None,
+        }
     }
 
     /// What was not known when the session began.
     pub(super) fn learn(&mut self, origin: &Origin<'_>) {
         let client = origin.client.filter(|_| self.session.client.is_none());
-        let version = origin.version.filter(|_| self.session.protocol_version.is_none());
+        let version = origin
+            .version
+            .filter(|_| self.session.protocol_version.is_none());
         if client.is_some() || version.is_some() {
             self.introduce(client.cloned(), version);
         }

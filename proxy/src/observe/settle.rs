@@ -21,7 +21,7 @@ use crate::tap::BodyEnd;
 /// A call open for longer is put into the log as it is.
 const SHOW_OPEN_AFTER: Duration = Duration::from_secs(1);
 /// How long a broken call is kept for a resume, or for the word that the client cancelled it.
-const LINGER: Duration = Duration::from_secs(60);
+const LINGER: Duration = Duration::from_mins(1);
 /// How long an answered one is kept for a repeated answer on another exchange.
 const LINGER_ANSWERED: Duration = Duration::from_secs(10);
 /// Requests in the tables at most.
@@ -62,7 +62,11 @@ impl Core {
             return;
         }
         let fault = exchange.down.as_ref().and_then(|down| down.head.fault);
-        let ending = Ending { end: outcome::end(body_end, fault), at, plain: plain.as_ref() };
+        let ending = Ending {
+            end: outcome::end(body_end, fault),
+            at,
+            plain: plain.as_ref(),
+        };
         if exchange.seat.is_none() {
             exchange.seat = Some(self.late_seat(exchange, None, None));
         }
@@ -89,10 +93,14 @@ impl Core {
     }
 
     fn settle(&mut self, exchange: &mut Exchange, no: RequestNo, ending: Ending<'_>) {
-        let Some(request) = self.requests.get(no) else { return };
+        let Some(request) = self.requests.get(no) else {
+            return;
+        };
         request.live = false;
         let waits = self.may_come(exchange, no, ending.end);
-        let Some(request) = self.requests.get(no) else { return };
+        let Some(request) = self.requests.get(no) else {
+            return;
+        };
         let answered = request.answered;
         if let What::Other(_) = &request.what {
             if answered || !waits {
@@ -101,8 +109,12 @@ impl Core {
             return;
         }
         let batch = exchange.batch;
-        let Self { requests, rules, .. } = self;
-        let Some(call) = requests.call(no) else { return };
+        let Self {
+            requests, rules, ..
+        } = self;
+        let Some(call) = requests.call(no) else {
+            return;
+        };
         call.changed = true;
         call.record.end = ending.end;
         if let Some(down) = &exchange.down {
@@ -118,7 +130,10 @@ impl Core {
                 call.flag("framing_error");
             }
             if !answered && call.record.first_byte_us.is_none() {
-                call.record.first_byte_us = down.first.or(Some(down.head.at)).map(|first| call.since(first));
+                call.record.first_byte_us = down
+                    .first
+                    .or(Some(down.head.at))
+                    .map(|first| call.since(first));
             }
         }
         if !answered && !call.decided {
@@ -140,7 +155,8 @@ impl Core {
                     call.record.error = rules.plain(text);
                     if let Some(overflow) = text.overflow() {
                         call.record.capture.response = Capture::Truncated;
-                        call.record.capture.reason = Some(over_cap(text.bytes().len(), text.len(), overflow));
+                        call.record.capture.reason =
+                            Some(over_cap(text.bytes().len(), text.len(), overflow));
                     }
                 }
                 if outcome == Outcome::HttpError && is_session_gone(exchange) {
@@ -160,7 +176,9 @@ impl Core {
     }
 
     fn settle_adopted(&mut self, no: RequestNo, ending: Ending<'_>) {
-        let Some(request) = self.requests.get(no) else { return };
+        let Some(request) = self.requests.get(no) else {
+            return;
+        };
         request.live = false;
         if let Some(call) = request.call() {
             call.record.end = ending.end;
@@ -189,7 +207,9 @@ impl Core {
     /// A decided call: counted, and handed over unless something may still come for it.
     pub(super) fn conclude(&mut self, no: RequestNo, at: Instant) {
         self.count(no);
-        let Some(request) = self.requests.get(no) else { return };
+        let Some(request) = self.requests.get(no) else {
+            return;
+        };
         let answered = request.answered;
         let seat = request.seat.clone();
         let Some(call) = request.call() else { return };
@@ -200,11 +220,23 @@ impl Core {
         if let Some(seat) = &seat
             && matches!(
                 call.record.outcome,
-                Outcome::Aborted | Outcome::Lost | Outcome::Timeout | Outcome::HttpError | Outcome::Unreadable
+                Outcome::Aborted
+                    | Outcome::Lost
+                    | Outcome::Timeout
+                    | Outcome::HttpError
+                    | Outcome::Unreadable
             )
         {
-            let scope = Scope { upstream: &call.record.session.upstream, principal: call.principal };
-            let key = scope.retry(&self.rules.redactor, seat, &call.record.tool, call.arguments);
+            let scope = Scope {
+                upstream: &call.record.session.upstream,
+                principal: call.principal,
+            };
+            let key = scope.retry(
+                &self.rules.redactor,
+                seat,
+                &call.record.tool,
+                call.arguments,
+            );
             self.links.failed(key, self.secs);
         }
         if lingers {
@@ -225,7 +257,11 @@ impl Core {
     }
 
     fn hand_over(&mut self, no: RequestNo) {
-        if let Some(Request { what: What::Call(call), .. }) = self.close(no) {
+        if let Some(Request {
+            what: What::Call(call),
+            ..
+        }) = self.close(no)
+        {
             self.store(*call);
         }
     }
@@ -263,7 +299,9 @@ impl Core {
             self.endpoints.remove(&seat.key);
         }
         for no in self.open_of(&seat.key) {
-            let Some(request) = self.requests.get(no).filter(|request| !request.live) else { continue };
+            let Some(request) = self.requests.get(no).filter(|request| !request.live) else {
+                continue;
+            };
             if let Some(call) = request.call().filter(|call| !call.decided) {
                 call.record.duration_us = Some(call.since(ending.at));
                 if hung_up {
@@ -279,7 +317,11 @@ impl Core {
     }
 
     fn open_of(&mut self, key: &Key) -> Vec<RequestNo> {
-        let mut open = self.sessions.peek(key).map(|active| active.open.as_slice().to_vec()).unwrap_or_default();
+        let mut open = self
+            .sessions
+            .peek(key)
+            .map(|active| active.open.as_slice().to_vec())
+            .unwrap_or_default();
         open.sort_unstable();
         open
     }
@@ -309,7 +351,10 @@ impl Core {
             flag(down.garbled && exchange.is_stream(), "framing_error");
             flag(down.body.undecoded.is_some(), "undecoded");
             flag(down.body.lost, "dropped");
-            flag(exchange.kind != Kind::Messages && is_session_gone(exchange), "session_lost");
+            flag(
+                exchange.kind != Kind::Messages && is_session_gone(exchange),
+                "session_lost",
+            );
         }
         let note = Note {
             direction: Direction::ServerToClient,
@@ -327,9 +372,12 @@ impl Core {
     /// Time passes.
     pub(super) fn tick(&mut self, now: Instant) {
         let idle = self.rules.session_idle;
-        let (mut show, mut conclude, mut abandon, mut forget) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut show, mut conclude, mut abandon, mut forget) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for no in self.requests.pick(|_| true) {
-            let Some(request) = self.requests.get(no) else { continue };
+            let Some(request) = self.requests.get(no) else {
+                continue;
+            };
             let (live, since) = (request.live, request.since);
             match &request.what {
                 What::Other(_) if !live && since + idle < now => forget.push(no),
@@ -350,7 +398,9 @@ impl Core {
         }
         show.into_iter().for_each(|no| self.show(no));
         conclude.into_iter().for_each(|no| self.hand_over(no));
-        abandon.into_iter().for_each(|no| self.abandon(no, Outcome::Abandoned));
+        abandon
+            .into_iter()
+            .for_each(|no| self.abandon(no, Outcome::Abandoned));
         forget.into_iter().for_each(|no| drop(self.close(no)));
         self.sessions.expire(self.secs);
         self.links.expire(self.secs);
@@ -362,7 +412,9 @@ impl Core {
             let request = self.requests.get(*no);
             if request.is_some_and(|request| {
                 let answered = request.answered;
-                request.call().is_some_and(|call| (call.decided || answered) && (call.changed || !call.shown))
+                request
+                    .call()
+                    .is_some_and(|call| (call.decided || answered) && (call.changed || !call.shown))
             }) {
                 self.show(*no);
                 exchange.produced = true;
@@ -375,8 +427,14 @@ impl Core {
         let mut waiting = self.requests.pick(|request| !request.live);
         waiting.truncate(waiting.len().div_ceil(4));
         for no in waiting {
-            self.counts.exchanges_evicted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            match self.requests.get(no).map(|request| matches!(request.what, What::Call(_))) {
+            self.counts
+                .exchanges_evicted
+                .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            match self
+                .requests
+                .get(no)
+                .map(|request| matches!(request.what, What::Call(_)))
+            {
                 Some(true) => {
                     if let Some(call) = self.requests.call(no).filter(|call| !call.decided) {
                         call.flag("evicted");
@@ -390,7 +448,10 @@ impl Core {
 
     /// The observer stops: what is open goes to the log as it is.
     pub(super) fn finish(&mut self) {
-        for no in self.requests.pick(|request| matches!(request.what, What::Call(_))) {
+        for no in self
+            .requests
+            .pick(|request| matches!(request.what, What::Call(_)))
+        {
             self.hand_over(no);
         }
     }
@@ -416,5 +477,7 @@ fn captured(call: &mut OpenCall, exchange: &Exchange, answered: bool) {
 
 /// A plain 404 to a request that names a session of the protocol.
 fn is_session_gone(exchange: &Exchange) -> bool {
-    !exchange.modern && exchange.status() == Some(404) && value(&exchange.head.headers, "mcp-session-id").is_some()
+    !exchange.modern
+        && exchange.status() == Some(404)
+        && value(&exchange.head.headers, "mcp-session-id").is_some()
 }

@@ -77,7 +77,7 @@ pub(crate) fn moment_of(key: i64) -> Micros {
 /// The smallest key of a moment.
 pub(crate) fn key_at(at: Micros) -> i64 {
     let ticks = instant_ticks(at);
-    (((ticks / FRACTIONS) << 16) | (ticks % FRACTIONS)).cast_signed()
+    (((ticks / FRACTIONS) << 16) | VERSION | (ticks % FRACTIONS)).cast_signed()
 }
 
 fn ticks(key: i64) -> u64 {

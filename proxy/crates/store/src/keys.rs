@@ -72,11 +72,14 @@ impl std::fmt::Debug for Keys {
 fn create(dir: &Path, path: &Path) -> io::Result<()> {
     let mut key = [0; 32];
     SysRng.try_fill_bytes(&mut key).map_err(io::Error::other)?;
-    let aside = dir.join(format!("{NAME}.{}", std::process::id()));
+    let mut suffix = [0; 8];
+    SysRng
+        .try_fill_bytes(&mut suffix)
+        .map_err(io::Error::other)?;
+    let aside = dir.join(format!("{NAME}.{:016x}", u64::from_be_bytes(suffix)));
     let mut file = OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
         .open(&aside)?;
     file.write_all(&key)?;

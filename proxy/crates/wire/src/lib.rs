@@ -6,9 +6,13 @@
 
 #[warn(clippy::indexing_slicing)]
 pub mod coding;
+#[warn(clippy::indexing_slicing)]
 pub mod collect;
+#[warn(clippy::indexing_slicing)]
 pub mod json;
 pub mod mcp;
 pub mod redact;
+#[warn(clippy::indexing_slicing)]
 pub mod rpc;
+#[warn(clippy::indexing_slicing)]
 pub mod sse;

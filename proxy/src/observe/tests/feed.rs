@@ -37,7 +37,10 @@ pub(super) const WALL: i64 = 1_796_000_000_000_000;
 
 pub(super) fn settings() -> Settings {
     let sources = Sources {
-        overrides: Overrides { upstream: vec!["http://127.0.0.1:1".to_owned()], ..Overrides::default() },
+        overrides: Overrides {
+            upstream: vec!["http://127.0.0.1:1".to_owned()],
+            ..Overrides::default()
+        },
         ..Sources::default()
     };
     Settings::from_sources(&sources).unwrap()
@@ -118,7 +121,9 @@ impl Feed {
     }
 
     pub(super) fn post_to(&mut self, target: &str, headers: &str, body: &str) -> Uuid {
-        let headers = format!("host: h\ncontent-type: application/json\naccept: application/json, text/event-stream\n{headers}");
+        let headers = format!(
+            "host: h\ncontent-type: application/json\naccept: application/json, text/event-stream\n{headers}"
+        );
         let id = self.request_head(Method::POST, target, &headers);
         self.request_body(id, body.as_bytes(), Some(BodyEnd::Complete));
         id
@@ -129,7 +134,11 @@ impl Feed {
     }
 
     pub(super) fn get_at(&mut self, target: &str, headers: &str) -> Uuid {
-        let id = self.request_head(Method::GET, target, &format!("accept: text/event-stream\n{headers}"));
+        let id = self.request_head(
+            Method::GET,
+            target,
+            &format!("accept: text/event-stream\n{headers}"),
+        );
         self.request_body(id, b"", Some(BodyEnd::Complete));
         id
     }
@@ -142,7 +151,13 @@ impl Feed {
         self.fault(id, status, headers, None);
     }
 
-    pub(super) fn fault(&mut self, id: Uuid, status: u16, headers: &str, fault: Option<&'static str>) {
+    pub(super) fn fault(
+        &mut self,
+        id: Uuid,
+        status: u16,
+        headers: &str,
+        fault: Option<&'static str>,
+    ) {
         let head = ResponseHead {
             at: self.now,
             status: StatusCode::from_u16(status).unwrap(),
@@ -154,7 +169,8 @@ impl Feed {
 
     pub(super) fn chunk(&mut self, id: Uuid, body: impl AsRef<[u8]>) {
         for frame in frames(body.as_ref(), self.frame) {
-            self.observer.handle(Event::ResponseChunk(id, self.now, frame));
+            self.observer
+                .handle(Event::ResponseChunk(id, self.now, frame));
         }
     }
 
@@ -194,9 +210,18 @@ impl Feed {
         let result = format!(
             r#"{{"jsonrpc":"2.0","id":0,"result":{{"protocolVersion":"{version}","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#
         );
-        self.answer(id, 200, &format!("content-type: application/json\nmcp-session-id: {session}\n"), &result);
-        let headers = format!("mcp-session-id: {session}\nmcp-protocol-version: {version}\n{headers}");
-        let id = self.post(&headers, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        self.answer(
+            id,
+            200,
+            &format!("content-type: application/json\nmcp-session-id: {session}\n"),
+            &result,
+        );
+        let headers =
+            format!("mcp-session-id: {session}\nmcp-protocol-version: {version}\n{headers}");
+        let id = self.post(
+            &headers,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        );
         self.answer(id, 202, "", "");
         headers
     }
@@ -211,8 +236,15 @@ impl Feed {
                 Record::Catalogue(_) => continue,
             };
             let mut log = self.log.lock().unwrap();
-            let known = log.get(&session.0.key).map_or(0, |(known, seq)| if known.id == session.0.id { *seq } else { 0 });
-            log.insert(session.0.key, (Session::clone(&session.0), known.max(session.1)));
+            let known =
+                log.get(&session.0.key).map_or(
+                    0,
+                    |(known, seq)| if known.id == session.0.id { *seq } else { 0 },
+                );
+            log.insert(
+                session.0.key,
+                (Session::clone(&session.0), known.max(session.1)),
+            );
         }
         self.records.extend(batch.records);
         &self.records
@@ -236,7 +268,9 @@ impl Feed {
     /// The only call.
     pub(super) fn call(&mut self) -> Call {
         let calls = self.calls();
-        let [call] = calls.as_slice() else { panic!("{} calls: {calls:#?}", calls.len()) };
+        let [call] = calls.as_slice() else {
+            panic!("{} calls: {calls:#?}", calls.len())
+        };
         call.clone()
     }
 
@@ -259,8 +293,15 @@ impl Feed {
                     callbox_store::Direction::ClientToServer => '>',
                     callbox_store::Direction::ServerToClient => '<',
                 };
-                let status = message.http_status.map(|status| format!(" {status}")).unwrap_or_default();
-                let flags = if message.flags.is_empty() { String::new() } else { format!(" {:?}", message.flags) };
+                let status = message
+                    .http_status
+                    .map(|status| format!(" {status}"))
+                    .unwrap_or_default();
+                let flags = if message.flags.is_empty() {
+                    String::new()
+                } else {
+                    format!(" {:?}", message.flags)
+                };
                 let method = message.method.as_deref().unwrap_or("-");
                 format!("{arrow} {} {method}{status}{flags}", message.kind)
             })
@@ -287,23 +328,37 @@ pub(super) fn text(lines: &str) -> HeaderText {
 }
 
 fn frames(body: &[u8], size: usize) -> Vec<Bytes> {
-    body.chunks(size.min(1 << 30)).map(Bytes::copy_from_slice).collect()
+    body.chunks(size.min(1 << 30))
+        .map(Bytes::copy_from_slice)
+        .collect()
 }
 
 /// A `tools/call` without `_meta`.
 pub(super) fn tools_call(id: &str, tool: &str, arguments: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#)
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+    )
 }
 
 /// Its answer.
 pub(super) fn result(id: &str, content: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{content}"}}]}}}}"#)
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{content}"}}]}}}}"#
+    )
 }
 
 /// A modern request: headers and body.
 pub(super) fn modern(id: &str, method: &str, name: &str, params: &str) -> (String, String) {
-    let name = if name.is_empty() { String::new() } else { format!("mcp-name: {name}\n") };
-    let params = if params.is_empty() { String::new() } else { format!("{params},") };
+    let name = if name.is_empty() {
+        String::new()
+    } else {
+        format!("mcp-name: {name}\n")
+    };
+    let params = if params.is_empty() {
+        String::new()
+    } else {
+        format!("{params},")
+    };
     (
         format!("mcp-protocol-version: 2026-07-28\nmcp-method: {method}\n{name}"),
         format!(

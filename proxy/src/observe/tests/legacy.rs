@@ -11,7 +11,11 @@ fn a_call_answered_as_json() {
     let headers = feed.initialize("2025-11-25", "s-1", "authorization: Bearer t\n");
     let id = feed.post(&headers, &tools_call("1", "search", r#"{"q":"x"}"#));
     feed.wait(12);
-    feed.head(id, 200, "content-type: application/json; charset=utf-8\nserver: node\n");
+    feed.head(
+        id,
+        200,
+        "content-type: application/json; charset=utf-8\nserver: node\n",
+    );
     feed.wait(1);
     feed.chunk(id, result("1", "found"));
     feed.wait(2);
@@ -19,12 +23,27 @@ fn a_call_answered_as_json() {
     let call = feed.call();
     assert_eq!(call.outcome, Outcome::Ok);
     assert_eq!(call.end, End::Complete);
-    assert_eq!((call.tool.as_str(), raw(call.arguments.as_ref())), ("search", r#"{"q":"x"}"#));
-    assert_eq!(raw(call.result.as_ref()), r#"{"content":[{"type":"text","text":"found"}]}"#);
-    assert_eq!((call.first_byte_us, call.duration_us), (Some(13_000), Some(15_000)));
-    assert_eq!((call.http_status, call.jsonrpc_id.get(), call.seq, call.legs), (Some(200), "1", 1, 1));
+    assert_eq!(
+        (call.tool.as_str(), raw(call.arguments.as_ref())),
+        ("search", r#"{"q":"x"}"#)
+    );
+    assert_eq!(
+        raw(call.result.as_ref()),
+        r#"{"content":[{"type":"text","text":"found"}]}"#
+    );
+    assert_eq!(
+        (call.first_byte_us, call.duration_us),
+        (Some(13_000), Some(15_000))
+    );
+    assert_eq!(
+        (call.http_status, call.jsonrpc_id.get(), call.seq, call.legs),
+        (Some(200), "1", 1, 1)
+    );
     assert_eq!(call.protocol_version.as_deref(), Some("2025-11-25"));
-    assert_eq!(call.request_bytes, tools_call("1", "search", r#"{"q":"x"}"#).len() as u64);
+    assert_eq!(
+        call.request_bytes,
+        tools_call("1", "search", r#"{"q":"x"}"#).len() as u64
+    );
     assert_eq!(call.response_bytes, result("1", "found").len() as u64);
     assert_eq!(call.capture.response, Capture::Full);
     assert_eq!(call.flags, [""; 0]);
@@ -33,13 +52,29 @@ fn a_call_answered_as_json() {
     assert_eq!(session.client.as_ref().unwrap().name, "claude");
     assert_eq!(session.protocol_version.as_deref(), Some("2025-11-25"));
     assert!(session.principal.as_deref().unwrap().starts_with("h:"));
-    assert_eq!(call.http.response_headers.last().unwrap(), &("server".to_owned(), "node".to_owned()));
-    assert!(call.http.request_headers.iter().all(|(_, value)| !value.contains("s-1") && !value.contains("Bearer t")));
+    assert_eq!(
+        call.http.response_headers.last().unwrap(),
+        &("server".to_owned(), "node".to_owned())
+    );
+    assert!(
+        call.http
+            .request_headers
+            .iter()
+            .all(|(_, value)| !value.contains("s-1") && !value.contains("Bearer t"))
+    );
     assert_eq!(
         feed.lines(),
-        ["> request initialize 200", "< response initialize 200", "> notification notifications/initialized"]
+        [
+            "> request initialize 200",
+            "< response initialize 200",
+            "> notification notifications/initialized"
+        ]
     );
-    assert!(feed.messages().iter().all(|message| message.session.id == session.id));
+    assert!(
+        feed.messages()
+            .iter()
+            .all(|message| message.session.id == session.id)
+    );
 }
 
 #[test]
@@ -56,9 +91,19 @@ fn a_call_answered_as_a_stream() {
     feed.wait(40);
     feed.done(id);
     let call = feed.call();
-    assert_eq!((call.outcome, call.end, call.duration_us), (Outcome::Ok, End::Complete, Some(10_000)));
-    let events: Vec<_> = call.events.iter().map(|event| (event.kind.as_str(), event.offset_ms)).collect();
-    assert_eq!(events, [("priming", 0.0), ("message", 5.0), ("response", 10.0)]);
+    assert_eq!(
+        (call.outcome, call.end, call.duration_us),
+        (Outcome::Ok, End::Complete, Some(10_000))
+    );
+    let events: Vec<_> = call
+        .events
+        .iter()
+        .map(|event| (event.kind.as_str(), event.offset_ms))
+        .collect();
+    assert_eq!(
+        events,
+        [("priming", 0.0), ("message", 5.0), ("response", 10.0)]
+    );
     assert_eq!(feed.messages().last().unwrap().call, Some(call.id));
 }
 
@@ -67,17 +112,35 @@ fn failures_of_tools_and_of_the_protocol_are_two_things() {
     let mut feed = Feed::new();
     let headers = feed.initialize("2025-06-18", "s", "");
     for (id, answer) in [
-        ("1", r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":true}}"#),
-        ("2", r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown tool"}}"#),
-        ("3", r#"{"id":3,"result":{"content":[],"isError":false},"jsonrpc":"2.0"}"#),
+        (
+            "1",
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":true}}"#,
+        ),
+        (
+            "2",
+            r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown tool"}}"#,
+        ),
+        (
+            "3",
+            r#"{"id":3,"result":{"content":[],"isError":false},"jsonrpc":"2.0"}"#,
+        ),
     ] {
         let exchange = feed.post(&headers, &tools_call(id, "t", "{}"));
         feed.json(exchange, answer);
     }
     let calls = feed.calls();
-    assert_eq!(outcomes(&calls), [Outcome::ToolError, Outcome::RpcError, Outcome::Ok]);
-    assert_eq!(raw(calls[1].error.as_ref()), r#"{"code":-32602,"message":"Unknown tool"}"#);
-    assert_eq!(calls.iter().map(|call| call.seq).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(
+        outcomes(&calls),
+        [Outcome::ToolError, Outcome::RpcError, Outcome::Ok]
+    );
+    assert_eq!(
+        raw(calls[1].error.as_ref()),
+        r#"{"code":-32602,"message":"Unknown tool"}"#
+    );
+    assert_eq!(
+        calls.iter().map(|call| call.seq).collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
 }
 
 #[test]
@@ -92,11 +155,21 @@ fn a_batch_is_split() {
     // One exchange answers as a stream, with an array in one event and the rest in another; one as JSON.
     let streamed = feed.post("mcp-session-id: s\n", &body);
     feed.stream(streamed);
-    feed.event(streamed, &format!("[{},{}]", result("2", "two"), r#"{"jsonrpc":"2.0","id":3,"result":{}}"#));
+    feed.event(
+        streamed,
+        &format!(
+            "[{},{}]",
+            result("2", "two"),
+            r#"{"jsonrpc":"2.0","id":3,"result":{}}"#
+        ),
+    );
     feed.event(streamed, &result("1", "one"));
     feed.done(streamed);
     let json = feed.post(&headers, &body);
-    feed.json(json, &format!("[{},{}]", result("2", "two"), result("1", "one")));
+    feed.json(
+        json,
+        &format!("[{},{}]", result("2", "two"), result("1", "one")),
+    );
     let calls = feed.calls();
     assert_eq!(calls.len(), 4);
     for pair in calls.chunks(2) {
@@ -104,7 +177,10 @@ fn a_batch_is_split() {
         assert!(raw(pair[0].result.as_ref()).contains("one"));
         assert!(raw(pair[1].result.as_ref()).contains("two"));
     }
-    assert_eq!(calls[0].request_bytes, tools_call("1", "a", "{}").len() as u64);
+    assert_eq!(
+        calls[0].request_bytes,
+        tools_call("1", "a", "{}").len() as u64
+    );
     assert_eq!(calls[0].protocol_version.as_deref(), Some("2025-03-26"));
 }
 
@@ -117,10 +193,16 @@ fn the_answer_may_come_on_another_stream() {
     let id = feed.post(&headers, &tools_call("7", "t", "{}"));
     feed.answer(id, 202, "", "");
     feed.wait(2000);
-    assert_eq!((feed.call().outcome, feed.call().end), (Outcome::Pending, End::Complete));
+    assert_eq!(
+        (feed.call().outcome, feed.call().end),
+        (Outcome::Pending, End::Complete)
+    );
     feed.event(stream, &result("7", "there"));
     let call = feed.call();
-    assert_eq!((call.outcome, call.end, call.duration_us), (Outcome::Ok, End::Complete, Some(2_000_000)));
+    assert_eq!(
+        (call.outcome, call.end, call.duration_us),
+        (Outcome::Ok, End::Complete, Some(2_000_000))
+    );
     assert_eq!(call.exchange_id, id);
 }
 
@@ -136,7 +218,10 @@ fn a_polled_stream_is_resumed() {
     assert_eq!(feed.call().outcome, Outcome::Pending);
     let resumed = feed.get(&format!("{headers}last-event-id: stream1_0\n"));
     feed.stream(resumed);
-    feed.chunk(resumed, format!("id: stream1_1\ndata: {}\n\n", result("1", "done")));
+    feed.chunk(
+        resumed,
+        format!("id: stream1_1\ndata: {}\n\n", result("1", "done")),
+    );
     feed.done(resumed);
     let call = feed.call();
     assert_eq!((call.outcome, call.end), (Outcome::Ok, End::Complete));
@@ -249,10 +334,23 @@ fn a_session_id_that_a_refusal_mints_is_none() {
     feed.json(used, &result("3", "x"));
     let calls = feed.calls();
     let sources: Vec<_> = calls.iter().map(|call| call.session.source).collect();
-    assert_eq!(sources, [SessionSource::Inferred, SessionSource::Protocol, SessionSource::Protocol]);
+    assert_eq!(
+        sources,
+        [
+            SessionSource::Inferred,
+            SessionSource::Protocol,
+            SessionSource::Protocol
+        ]
+    );
     assert_ne!(calls[1].session.id, calls[2].session.id);
-    assert_eq!((calls[0].outcome, calls[0].http_status), (Outcome::RpcError, Some(400)));
-    assert!(flags(&calls[0]).contains(&"id_mismatch"), "the error names no request of this exchange");
+    assert_eq!(
+        (calls[0].outcome, calls[0].http_status),
+        (Outcome::RpcError, Some(400))
+    );
+    assert!(
+        flags(&calls[0]).contains(&"id_mismatch"),
+        "the error names no request of this exchange"
+    );
 }
 
 #[test]
@@ -263,13 +361,22 @@ fn sessions_are_found_again_after_a_restart() {
     feed.json(id, &result("1", "x"));
     let before = feed.call();
     let mut feed = Feed::after(feed.log, |_| {});
-    let id = feed.post("mcp-session-id: s\nauthorization: Bearer a\n", &tools_call("1", "t", "{}"));
+    let id = feed.post(
+        "mcp-session-id: s\nauthorization: Bearer a\n",
+        &tools_call("1", "t", "{}"),
+    );
     feed.json(id, &result("1", "x"));
     let after = feed.call();
     assert_eq!(after.session.id, before.session.id);
     assert_ne!(after.id, before.id);
-    assert_eq!((after.seq, after.protocol_version.as_deref()), (2, Some("2025-11-25")));
-    let id = feed.post("mcp-session-id: s\nauthorization: Bearer b\n", &tools_call("2", "t", "{}"));
+    assert_eq!(
+        (after.seq, after.protocol_version.as_deref()),
+        (2, Some("2025-11-25"))
+    );
+    let id = feed.post(
+        "mcp-session-id: s\nauthorization: Bearer b\n",
+        &tools_call("2", "t", "{}"),
+    );
     feed.json(id, &result("2", "x"));
     assert_eq!(flags(&feed.calls()[1]), ["session_other_principal"]);
 }
@@ -295,7 +402,9 @@ fn elicitation_confirms_a_call() {
         let id = feed.post(&headers, &tools_call("1", "delete_contact", "{}"));
         feed.stream(id);
         feed.event(id, r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"Really?"}}"#);
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"action":"{action}","content":{{}}}}}}"#);
+        let answer = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"result":{{"action":"{action}","content":{{}}}}}}"#
+        );
         let posted = feed.post(&headers, &answer);
         feed.answer(posted, 202, "", "");
         feed.event(id, &result("1", "done"));
@@ -304,9 +413,17 @@ fn elicitation_confirms_a_call() {
         assert_eq!(call.confirmation.as_deref(), Some(action));
         assert_eq!(call.events[0].kind, "elicitation");
         let messages = feed.messages();
-        let [.., asked, answered] = messages.as_slice() else { panic!() };
-        assert_eq!((asked.method.as_deref(), asked.call), (Some("elicitation/create"), Some(call.id)));
-        assert_eq!((answered.kind.as_str(), answered.method.as_deref()), ("response", Some("elicitation/create")));
+        let [.., asked, answered] = messages.as_slice() else {
+            panic!()
+        };
+        assert_eq!(
+            (asked.method.as_deref(), asked.call),
+            (Some("elicitation/create"), Some(call.id))
+        );
+        assert_eq!(
+            (answered.kind.as_str(), answered.method.as_deref()),
+            ("response", Some("elicitation/create"))
+        );
         assert_eq!(answered.call, Some(call.id));
     }
 }
@@ -318,7 +435,10 @@ fn answers_of_another_type_count_and_are_flagged() {
     let id = feed.post(&headers, &tools_call("1", "t", "{}"));
     feed.json(id, &result("\"1\"", "x"));
     let call = feed.call();
-    assert_eq!((call.outcome, flags(&call)), (Outcome::Ok, vec!["id_type_mismatch"]));
+    assert_eq!(
+        (call.outcome, flags(&call)),
+        (Outcome::Ok, vec!["id_type_mismatch"])
+    );
     assert_eq!(call.jsonrpc_id.get(), "1");
 }
 
@@ -326,7 +446,9 @@ fn answers_of_another_type_count_and_are_flagged() {
 fn the_same_call_after_a_failure_is_a_retry() {
     let mut feed = Feed::new();
     let headers = feed.initialize("2025-06-18", "s", "");
-    let ask = |feed: &mut Feed, id: &str, arguments: &str| feed.post(&headers, &tools_call(id, "t", arguments));
+    let ask = |feed: &mut Feed, id: &str, arguments: &str| {
+        feed.post(&headers, &tools_call(id, "t", arguments))
+    };
     let first = ask(&mut feed, "1", r#"{"x":1}"#);
     feed.end(first, BodyEnd::Error);
     let other = ask(&mut feed, "2", r#"{"x":2}"#);
@@ -335,7 +457,10 @@ fn the_same_call_after_a_failure_is_a_retry() {
     feed.json(again, &result("3", "x"));
     let calls = feed.calls();
     assert_eq!(outcomes(&calls), [Outcome::Lost, Outcome::Ok, Outcome::Ok]);
-    assert_eq!((flags(&calls[1]).len(), flags(&calls[2])), (0, vec!["retry_of"]));
+    assert_eq!(
+        (flags(&calls[1]).len(), flags(&calls[2])),
+        (0, vec!["retry_of"])
+    );
 }
 
 #[test]
@@ -345,15 +470,28 @@ fn an_answer_that_is_no_json_rpc_is_http() {
     for (status, kind, body, outcome) in [
         (500, "text/html", "<h1>oops</h1>", Outcome::HttpError),
         (200, "text/html", "<h1>log in</h1>", Outcome::HttpError),
-        (503, "application/json", r#"{"error":"busy","password":"hunter2"}"#, Outcome::HttpError),
-        (200, "application/json", r#"{"jsonrpc":"2.0","id":1,"res"#, Outcome::Unreadable),
+        (
+            503,
+            "application/json",
+            r#"{"error":"busy","password":"hunter2"}"#,
+            Outcome::HttpError,
+        ),
+        (
+            200,
+            "application/json",
+            r#"{"jsonrpc":"2.0","id":1,"res"#,
+            Outcome::Unreadable,
+        ),
         (204, "text/plain", "", Outcome::HttpError),
     ] {
         let id = feed.post(&headers, &tools_call("1", "t", "{}"));
         feed.answer(id, status, &format!("content-type: {kind}\n"), body);
         let call = feed.calls().pop().unwrap();
         assert_eq!(call.outcome, outcome, "{status} {body}");
-        let error: String = call.error.map(|error| serde_json::from_str(error.get()).unwrap()).unwrap_or_default();
+        let error: String = call
+            .error
+            .map(|error| serde_json::from_str(error.get()).unwrap())
+            .unwrap_or_default();
         assert!(!error.contains("hunter2"));
         if !body.contains("password") {
             assert_eq!(error, body);
@@ -366,7 +504,12 @@ fn faults_of_callbox_are_told_from_the_tools() {
     let mut feed = Feed::new();
     let headers = feed.initialize("2025-06-18", "s", "");
     for (status, kind, outcome, end) in [
-        (502, "upstream-unreachable", Outcome::Lost, End::UpstreamLost),
+        (
+            502,
+            "upstream-unreachable",
+            Outcome::Lost,
+            End::UpstreamLost,
+        ),
         (504, "head-timeout", Outcome::Timeout, End::ProxyTimeout),
         (413, "body-too-large", Outcome::HttpError, End::Complete),
     ] {
@@ -397,7 +540,15 @@ fn what_a_whole_answer_decided_stays() {
     let calls = feed.calls();
     assert!(calls.iter().all(|call| call.outcome == Outcome::Ok));
     let ends: Vec<_> = calls.iter().map(|call| call.end).collect();
-    assert_eq!(ends[..4], [End::UpstreamLost, End::UpstreamLost, End::ClientGone, End::ClientGone]);
+    assert_eq!(
+        ends[..4],
+        [
+            End::UpstreamLost,
+            End::UpstreamLost,
+            End::ClientGone,
+            End::ClientGone
+        ]
+    );
 }
 
 #[test]
@@ -406,10 +557,17 @@ fn a_request_that_breaks_off_is_a_call_all_the_same() {
     let headers = feed.initialize("2025-06-18", "s", "");
     let id = feed.request_head(http::Method::POST, "/mcp", &headers);
     let body = tools_call("1", "upload", r#"{"data":"aaaaaaaaaaaaaaaaaaaa"}"#);
-    feed.request_body(id, &body.as_bytes()[..body.len() - 10], Some(BodyEnd::Error));
+    feed.request_body(
+        id,
+        &body.as_bytes()[..body.len() - 10],
+        Some(BodyEnd::Error),
+    );
     feed.end(id, BodyEnd::Cancelled);
     let call = feed.call();
-    assert_eq!((call.tool.as_str(), call.outcome, call.end), ("upload", Outcome::Aborted, End::ClientGone));
+    assert_eq!(
+        (call.tool.as_str(), call.outcome, call.end),
+        ("upload", Outcome::Aborted, End::ClientGone)
+    );
     assert_eq!(flags(&call), ["incomplete_request"]);
     assert_eq!(call.capture.request, Capture::Truncated);
 }
@@ -433,14 +591,21 @@ fn an_answer_may_overtake_its_question() {
 fn what_is_not_mcp_is_not_recorded() {
     let mut feed = Feed::new();
     for (target, body) in [
-        ("/register", r#"{"client_name":"x","redirect_uris":["http://localhost"]}"#),
+        (
+            "/register",
+            r#"{"client_name":"x","redirect_uris":["http://localhost"]}"#,
+        ),
         ("/token", "grant_type=authorization_code&code=abc"),
         ("/x", ""),
     ] {
         let id = feed.post_to(target, "", body);
         feed.json(id, r#"{"client_id":"1","client_secret":"s"}"#);
     }
-    let id = feed.request_head(http::Method::GET, "/.well-known/oauth-protected-resource", "accept: */*\n");
+    let id = feed.request_head(
+        http::Method::GET,
+        "/.well-known/oauth-protected-resource",
+        "accept: */*\n",
+    );
     feed.request_body(id, b"", Some(BodyEnd::Complete));
     feed.json(id, "{}");
     assert!(feed.records().is_empty());

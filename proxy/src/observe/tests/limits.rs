@@ -36,7 +36,7 @@ fn b48_sessions_that_nobody_ends_leave_memory() {
 fn sessions_in_use_are_not_pushed_out_by_unused_ones() {
     let mut feed = Feed::new();
     let headers = feed.initialize("2025-11-25", "mine", "");
-    let mut ask = |feed: &mut Feed| {
+    let ask = |feed: &mut Feed| {
         let id = feed.post(&headers, &tools_call("1", "t", "{}"));
         feed.json(id, &result("1", "x"));
     };
@@ -65,7 +65,10 @@ fn without_payloads_only_facts_are_kept() {
         let id = feed.post(&headers, &tools_call("1", "t", r#"{"q":"CANARY"}"#));
         feed.json(id, &answer);
     }
-    assert_eq!(outcomes(&feed.calls()), [Outcome::Ok, Outcome::RpcError, Outcome::Unreadable]);
+    assert_eq!(
+        outcomes(&feed.calls()),
+        [Outcome::Ok, Outcome::RpcError, Outcome::Unreadable]
+    );
     for record in feed.records() {
         assert!(!format!("{record:?}").contains("CANARY"), "{record:?}");
     }
@@ -75,24 +78,44 @@ fn without_payloads_only_facts_are_kept() {
 fn nothing_leaves_unredacted() {
     let mut feed = Feed::new();
     let secret = "hunter2hunter2";
-    let headers = feed.initialize("2025-11-25", "session-secret", &format!("authorization: Bearer {secret}\ncookie: a={secret}\n"));
+    let headers = feed.initialize(
+        "2025-11-25",
+        "session-secret",
+        &format!("authorization: Bearer {secret}\ncookie: a={secret}\n"),
+    );
     let id = feed.post_to(
         &format!("/mcp?api_key={secret}"),
         &headers,
-        &tools_call("1", "t", &format!(r#"{{"password":"{secret}","url":"https://u:{secret}@h.test/"}}"#)),
+        &tools_call(
+            "1",
+            "t",
+            &format!(r#"{{"password":"{secret}","url":"https://u:{secret}@h.test/"}}"#),
+        ),
     );
-    feed.head(id, 200, &format!("content-type: text/event-stream\nset-cookie: s={secret}\n"));
+    feed.head(
+        id,
+        200,
+        &format!("content-type: text/event-stream\nset-cookie: s={secret}\n"),
+    );
     feed.event(id, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{{"token":"{secret}"}}}}"#));
     feed.event(id, &format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[],"structuredContent":{{"access_token":"{secret}"}}}}}}"#));
     feed.done(id);
     let id = feed.post(&headers, &format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"action":"accept","content":{{"api_key":"{secret}"}}}}}}"#));
     feed.answer(id, 202, "", "");
     let id = feed.post(&headers, &tools_call("2", "t", "{}"));
-    feed.answer(id, 500, "content-type: application/json\n", format!(r#"{{"secret":"{secret}"}}"#));
+    feed.answer(
+        id,
+        500,
+        "content-type: application/json\n",
+        format!(r#"{{"secret":"{secret}"}}"#),
+    );
     assert!(!feed.calls().is_empty());
     for record in feed.records() {
         let text = format!("{record:?}");
-        assert!(!text.contains(secret) && !text.contains("session-secret"), "{text}");
+        assert!(
+            !text.contains(secret) && !text.contains("session-secret"),
+            "{text}"
+        );
     }
 }
 
@@ -105,12 +128,22 @@ fn a_call_open_for_long_is_shown_and_then_concluded() {
     assert!(feed.calls().is_empty());
     feed.wait(600);
     let open = feed.call();
-    assert_eq!((open.outcome, open.end, open.duration_us), (Outcome::Pending, End::Open, None));
+    assert_eq!(
+        (open.outcome, open.end, open.duration_us),
+        (Outcome::Pending, End::Open, None)
+    );
     feed.wait(5000);
     feed.json(id, &result("1", "x"));
     let call = feed.call();
-    assert_eq!((call.id, call.outcome, call.end), (open.id, Outcome::Ok, End::Complete));
-    let sent = feed.records().iter().filter(|record| matches!(record, callbox_store::Record::Call(_))).count();
+    assert_eq!(
+        (call.id, call.outcome, call.end),
+        (open.id, Outcome::Ok, End::Complete)
+    );
+    let sent = feed
+        .records()
+        .iter()
+        .filter(|record| matches!(record, callbox_store::Record::Call(_)))
+        .count();
     assert_eq!(sent, 2, "once open, once concluded");
 }
 
@@ -148,7 +181,11 @@ fn lost_frames_are_said_and_the_rest_is_read() {
     feed.done(json);
     let calls = feed.calls();
     assert_eq!(outcomes(&calls), [Outcome::Ok, Outcome::Unreadable]);
-    assert!(calls.iter().all(|call| call.capture.response == Capture::Dropped));
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.capture.response == Capture::Dropped)
+    );
 }
 
 #[test]
@@ -157,9 +194,17 @@ fn an_unknown_coding_is_unreadable_only_where_it_hid_the_answer() {
     let headers = feed.initialize("2025-11-25", "s", "");
     for (status, outcome) in [(200, Outcome::Unreadable), (502, Outcome::HttpError)] {
         let id = feed.post(&headers, &tools_call("1", "t", &format!("[{status}]")));
-        feed.answer(id, status, "content-type: application/json\ncontent-encoding: sdch\n", "????");
+        feed.answer(
+            id,
+            status,
+            "content-type: application/json\ncontent-encoding: sdch\n",
+            "????",
+        );
         let call = feed.calls().pop().unwrap();
-        assert_eq!((call.outcome, call.capture.response), (outcome, Capture::Undecoded));
+        assert_eq!(
+            (call.outcome, call.capture.response),
+            (outcome, Capture::Undecoded)
+        );
         assert_eq!(call.flags, ["undecoded"]);
         assert!(call.capture.reason.unwrap().contains("sdch"));
     }
@@ -215,18 +260,30 @@ fn open_calls_hold_no_more_than_their_limit() {
     feed.wait(300);
     let calls = feed.calls();
     assert_eq!(calls.len(), 20);
-    let evicted = calls.iter().filter(|call| call.flags.contains(&"evicted".to_owned())).count();
+    let evicted = calls
+        .iter()
+        .filter(|call| call.flags.contains(&"evicted".to_owned()))
+        .count();
     assert!(evicted > 10, "{evicted}");
     assert_eq!(calls[0].outcome, Outcome::Abandoned);
     assert_eq!(calls[19].outcome, Outcome::Pending);
-    assert!(calls.iter().all(|call| raw(call.arguments.as_ref()) == arguments), "they were handed over whole");
+    assert!(
+        calls
+            .iter()
+            .all(|call| raw(call.arguments.as_ref()) == arguments),
+        "they were handed over whole"
+    );
     // Running calls cannot be evicted: they go without.
     let mut feed = Feed::with(|settings| settings.record.queue_bytes = 64 << 10);
     for n in 0..20 {
         feed.post("", &tools_call(&n.to_string(), "t", &arguments));
     }
     feed.wait(2000);
-    let dropped = feed.calls().iter().filter(|call| call.capture.request == Capture::Dropped).count();
+    let dropped = feed
+        .calls()
+        .iter()
+        .filter(|call| call.capture.request == Capture::Dropped)
+        .count();
     assert!(dropped > 10, "{dropped}");
 }
 
@@ -237,7 +294,10 @@ fn many_events_are_listed_up_to_a_limit() {
     let id = feed.post(&headers, &tools_call("1", "t", "{}"));
     feed.stream(id);
     for _ in 0..2000 {
-        feed.event(id, r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
+        feed.event(
+            id,
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#,
+        );
     }
     feed.event(id, &result("1", "x"));
     feed.done(id);
@@ -251,8 +311,14 @@ fn tool_lists_are_assembled_from_pages_and_named_by_calls() {
     let mut feed = Feed::new();
     let headers = feed.initialize("2025-11-25", "s", "");
     let list = |feed: &mut Feed, cursor: &str, answer: &str| {
-        let id = feed.post(&headers, &format!(r#"{{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{{{cursor}}}}}"#));
-        feed.json(id, &format!(r#"{{"jsonrpc":"2.0","id":5,"result":{answer}}}"#));
+        let id = feed.post(
+            &headers,
+            &format!(r#"{{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{{{cursor}}}}}"#),
+        );
+        feed.json(
+            id,
+            &format!(r#"{{"jsonrpc":"2.0","id":5,"result":{answer}}}"#),
+        );
     };
     let call = |feed: &mut Feed| {
         let id = feed.post(&headers, &tools_call("6", "a", "{}"));
@@ -260,31 +326,68 @@ fn tool_lists_are_assembled_from_pages_and_named_by_calls() {
         feed.calls().pop().unwrap().catalogue
     };
     assert_eq!(call(&mut feed), None);
-    list(&mut feed, "", r#"{"tools":[{"name":"a","inputSchema":{"properties":{"password":{"type":"string"}}}}],"nextCursor":""}"#);
+    list(
+        &mut feed,
+        "",
+        r#"{"tools":[{"name":"a","inputSchema":{"properties":{"password":{"type":"string"}}}}],"nextCursor":""}"#,
+    );
     assert_eq!(call(&mut feed), None, "not whole yet");
     list(&mut feed, r#""cursor":"""#, r#"{"tools":[{"name":"b"}]}"#);
     let first = call(&mut feed).unwrap();
-    list(&mut feed, "", r#"{"tools":[{"name":"b"},{"inputSchema":{"properties":{"password":{"type":"string"}}},"name":"a"}]}"#);
+    list(
+        &mut feed,
+        "",
+        r#"{"tools":[{"name":"b"},{"inputSchema":{"properties":{"password":{"type":"string"}}},"name":"a"}]}"#,
+    );
     assert_eq!(call(&mut feed), Some(first.clone()), "order is no content");
-    list(&mut feed, "", r#"{"tools":[{"name":"a","description":"new"}]}"#);
+    list(
+        &mut feed,
+        "",
+        r#"{"tools":[{"name":"a","description":"new"}]}"#,
+    );
     let second = call(&mut feed).unwrap();
     assert_ne!(first, second);
     let catalogues = feed.catalogues();
-    assert_eq!(catalogues.iter().map(|catalogue| &catalogue.hash).collect::<Vec<_>>(), [&first, &second]);
+    assert_eq!(
+        catalogues
+            .iter()
+            .map(|catalogue| &catalogue.hash)
+            .collect::<Vec<_>>(),
+        [&first, &second]
+    );
     assert_eq!(
         catalogues[0].tools.get(),
         r#"[{"name":"a","inputSchema":{"properties":{"password":{"type":"string"}}}},{"name":"b"}]"#
     );
-    let metrics = feed.metrics.render(callbox_telemetry::metrics::Format::Text);
-    assert!(metrics.contains(r#"mcp_tool_calls_total{outcome="tool_error",tool="b",upstream="crm"} 0"#));
+    let metrics = feed
+        .metrics
+        .render(callbox_telemetry::metrics::Format::Text);
+    assert!(
+        metrics.contains(r#"mcp_tool_calls_total{outcome="tool_error",tool="b",upstream="crm"} 0"#)
+    );
 }
 
 #[test]
 fn batches_within_a_batch_and_nonsense_do_no_harm() {
     let mut feed = Feed::new();
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    for body in ["[]", "[[]]", "[1,2]", "{}", "null", "\"x\"", "{\"jsonrpc\":\"2.0\"}", &deep, "\u{feff}{}", "[{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"tools/call\"}]"] {
-        for headers in ["", "mcp-session-id: s\n", "mcp-protocol-version: 2026-07-28\nmcp-method: tools/call\n"] {
+    for body in [
+        "[]",
+        "[[]]",
+        "[1,2]",
+        "{}",
+        "null",
+        "\"x\"",
+        "{\"jsonrpc\":\"2.0\"}",
+        &deep,
+        "\u{feff}{}",
+        "[{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"tools/call\"}]",
+    ] {
+        for headers in [
+            "",
+            "mcp-session-id: s\n",
+            "mcp-protocol-version: 2026-07-28\nmcp-method: tools/call\n",
+        ] {
             let id = feed.post(headers, body);
             feed.json(id, body);
             let id = feed.post(headers, &tools_call("1", "t", "{}"));

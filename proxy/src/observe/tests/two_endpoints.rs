@@ -27,7 +27,11 @@ fn handshake(feed: &mut Feed, stream: Uuid) {
         r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}"#,
     );
     feed.event(stream, r#"{"result":{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"s"}},"jsonrpc":"2.0","id":0}"#);
-    send(feed, ENDPOINT, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    send(
+        feed,
+        ENDPOINT,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    );
 }
 
 #[test]
@@ -39,11 +43,20 @@ fn a_call_is_found_by_its_endpoint() {
     feed.wait(20);
     feed.event(stream, &result("1", "x"));
     let call = feed.call();
-    assert_eq!((call.outcome, call.end, call.duration_us), (Outcome::Ok, End::Complete, Some(20_000)));
+    assert_eq!(
+        (call.outcome, call.end, call.duration_us),
+        (Outcome::Ok, End::Complete, Some(20_000))
+    );
     assert_eq!((call.http_status, call.seq), (Some(202), 1));
     assert_eq!(call.protocol_version.as_deref(), Some("2024-11-05"));
     assert_eq!(call.session.source, SessionSource::Protocol);
-    assert_eq!(call.session.client.as_ref().map(|client| client.name.as_str()), Some("old"));
+    assert_eq!(
+        call.session
+            .client
+            .as_ref()
+            .map(|client| client.name.as_str()),
+        Some("old")
+    );
     assert_eq!(
         feed.lines(),
         [
@@ -52,14 +65,21 @@ fn a_call_is_found_by_its_endpoint() {
             "> notification notifications/initialized"
         ]
     );
-    let sessions: Vec<_> = feed.messages().iter().map(|message| message.session.id).collect();
+    let sessions: Vec<_> = feed
+        .messages()
+        .iter()
+        .map(|message| message.session.id)
+        .collect();
     assert!(sessions.iter().all(|id| *id == call.session.id));
 }
 
 #[test]
 fn an_absolute_uri_and_a_newer_version_make_no_difference() {
     let mut feed = Feed::new();
-    let stream = connect(&mut feed, "http://crm.example.test:8080/message?sessionId=4b1c");
+    let stream = connect(
+        &mut feed,
+        "http://crm.example.test:8080/message?sessionId=4b1c",
+    );
     send(
         &mut feed,
         ENDPOINT,
@@ -69,7 +89,10 @@ fn an_absolute_uri_and_a_newer_version_make_no_difference() {
     send(&mut feed, ENDPOINT, &tools_call("1", "t", "{}"));
     feed.event(stream, &result("1", "x"));
     let call = feed.call();
-    assert_eq!((call.outcome, call.protocol_version.as_deref()), (Outcome::Ok, Some("2025-11-25")));
+    assert_eq!(
+        (call.outcome, call.protocol_version.as_deref()),
+        (Outcome::Ok, Some("2025-11-25"))
+    );
 }
 
 #[test]
@@ -89,8 +112,16 @@ fn two_clients_with_the_same_ids_stay_apart() {
     let mut feed = Feed::new();
     let one = connect(&mut feed, "/message?sessionId=1");
     let two = connect(&mut feed, "/message?sessionId=2");
-    send(&mut feed, "/message?sessionId=1", &tools_call("1", "a", "{}"));
-    send(&mut feed, "/message?sessionId=2", &tools_call("1", "b", "{}"));
+    send(
+        &mut feed,
+        "/message?sessionId=1",
+        &tools_call("1", "a", "{}"),
+    );
+    send(
+        &mut feed,
+        "/message?sessionId=2",
+        &tools_call("1", "b", "{}"),
+    );
     feed.event(two, &result("1", "for b"));
     feed.event(one, &result("1", "for a"));
     let calls = feed.calls();
@@ -110,7 +141,10 @@ fn a_second_answer_is_flagged_there_too() {
     feed.wait(500);
     let call = feed.call();
     assert!(raw(call.result.as_ref()).contains("first"));
-    assert_eq!((call.flags, call.duration_us), (vec!["duplicate_response".to_owned()], Some(0)));
+    assert_eq!(
+        (call.flags, call.duration_us),
+        (vec!["duplicate_response".to_owned()], Some(0))
+    );
 }
 
 #[test]
@@ -137,7 +171,11 @@ fn the_servers_requests_are_answered_by_post() {
     let stream = connect(&mut feed, ENDPOINT);
     handshake(&mut feed, stream);
     feed.event(stream, r#"{"jsonrpc":"2.0","id":0,"method":"roots/list"}"#);
-    send(&mut feed, ENDPOINT, r#"{"jsonrpc":"2.0","id":0,"result":{"roots":[]}}"#);
+    send(
+        &mut feed,
+        ENDPOINT,
+        r#"{"jsonrpc":"2.0","id":0,"result":{"roots":[]}}"#,
+    );
     assert_eq!(
         feed.lines()[3..],
         ["< request roots/list 200", "> response roots/list"],

@@ -93,7 +93,7 @@ fn name_before(
     if quoted {
         end = run_back(text, end - 1, floor, 16, |byte| byte == b'\\');
     }
-    let in_name = |byte: u8| is_word(byte) || b"_-.".contains(&byte);
+    let in_name = |byte: u8| is_word(byte) || matches!(byte, b'_' | b'-' | b'.');
     let mut start = run_back(text, end, floor, NAME, in_name);
     start += after_escape(text, start, floor);
     let name = part(text, start, end);

@@ -4,7 +4,7 @@
 //! a phone number needs a `+`, a bracketed area code or the North American 3-3-4; a social security number its 3-2-4.
 //! None may be part of something longer, such as a UUID, a decimal or a name.
 
-use super::bytes::{at, before, is_word, part, run};
+use super::bytes::{at, before, is_word, part, rest, run};
 use super::placeholder::Kind;
 
 /// Groups looked at together; the longest layouts have five.
@@ -36,6 +36,7 @@ impl Group {
 
 /// The detectors that look at digits.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "one switch a detector")]
 pub(super) struct Wanted {
     pub(super) card: bool,
     /// Cards without grouping, too.
@@ -137,9 +138,12 @@ pub(super) fn find(
     floor: usize,
     wanted: Wanted,
 ) -> Option<(usize, usize, Kind)> {
-    let groups = Groups::read(text, i);
     let plus = before(text, i, floor) == b'+';
     let bracket = before(text, i, floor) == b'(';
+    if !plus && !bracket && !may_begin(text, i) {
+        return None;
+    }
+    let groups = Groups::read(text, i);
     let mut free = groups.count;
     if wanted.card {
         let card = (0..groups.count).find_map(|from| {
@@ -154,10 +158,12 @@ pub(super) fn find(
             None => {}
         }
     }
-    if wanted.ssn && free >= 3 && stands_alone(text, i, floor) {
-        if let Some(end) = ssn(text, &groups) {
-            return Some((i, end, Kind::Ssn));
-        }
+    if wanted.ssn
+        && free >= 3
+        && stands_alone(text, i, floor)
+        && let Some(end) = ssn(text, &groups)
+    {
+        return Some((i, end, Kind::Ssn));
     }
     if !wanted.phone {
         return None;
@@ -180,6 +186,20 @@ pub(super) fn find(
     american(text, &groups, free)
         .or_else(|| dialled_abroad(text, &groups, free))
         .map(|end| (i, end, Kind::Phone))
+}
+
+/// Whether the first two groups at `i` are as long as some layout wants them: most dates, times and amounts are not.
+fn may_begin(text: &[u8], i: usize) -> bool {
+    let end = run(text, i, |byte| byte.is_ascii_digit());
+    let second = gap_at(text, end).map_or(0, |(_, gap)| {
+        run(text, end + gap, |byte| byte.is_ascii_digit()) - end - gap
+    });
+    match (end - i, second) {
+        (13.., _) | (4, 4 | 6) | (3, 2 | 3) => true,
+        (1, 3) => at(text, i) == b'1',
+        (4..=6, 1..) => rest(text, i).starts_with(b"00"),
+        _ => false,
+    }
 }
 
 /// Whether the digits at `i` are not the tail of a decimal, a name or a dashed id.
@@ -218,7 +238,7 @@ fn card(text: &[u8], groups: &Groups, from: usize, bare: bool) -> Option<usize> 
         };
         let layout = matches!(
             lengths,
-            [4, 4, 4, 4, 3] | [4, 4, 4, 4, 0] | [4, 4, 4, 1, 0] | [4, 6, 5, 0, 0] | [4, 6, 4, 0, 0]
+            [4, 4, 4, 4, 3 | 0] | [4, 4, 4, 1, 0] | [4, 6, 5 | 4, 0, 0]
         );
         let (true, Some(gap), Some(last)) = (
             layout,
@@ -343,7 +363,7 @@ fn bracketed(text: &[u8], groups: &Groups, free: usize) -> Option<usize> {
             return None;
         }
         digits += group.len();
-        let follows = groups.get(i + 1).filter(|_| i + 1 < free).is_some();
+        let follows = groups.get(i + 1).as_ref().is_some_and(|_| i + 1 < free);
         let whole = if trunk {
             digits >= 9 && !(follows && digits <= 10)
         } else {

@@ -8,7 +8,8 @@ const LOCAL: usize = 64;
 /// The address whose `@` (of `width` bytes) stands at `i`.
 pub(super) fn find(text: &[u8], i: usize, width: usize, floor: usize) -> Option<(usize, usize)> {
     // RFC 5321 allows more, but `to=dana@…`, `'dana@…'` and `{dana@…}` are far more usual than such names.
-    let in_local = |byte: u8| is_word(byte) || b"._%+-~".contains(&byte);
+    let in_local =
+        |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'%' | b'+' | b'-' | b'~');
     let start = run_back(text, i, floor, LOCAL, in_local);
     let local = part(text, start, i);
     if local.is_empty() {
@@ -33,10 +34,15 @@ fn domain_end(text: &[u8], start: usize) -> Option<usize> {
         if bytes.is_empty() || bytes.len() > 63 {
             return end;
         }
-        let letters = |byte: &u8| byte.is_ascii_alphabetic() || *byte >= 0x80;
-        let top = bytes.len() >= 2 && bytes.iter().all(letters) || bytes.starts_with(b"xn--");
-        if label > start && top {
+        let letters = |byte: u8| byte.is_ascii_alphabetic() || byte >= 0x80;
+        if label > start && bytes.starts_with(b"xn--") {
             end = Some(stop);
+        } else if label > start {
+            // Dashes may follow as punctuation: no top level has one.
+            let top = run(text, label, letters);
+            if top - label >= 2 && (top == stop || at(text, top) == b'-') {
+                end = Some(top);
+            }
         }
         if at(text, stop) != b'.' || stop - start > 255 {
             return end;

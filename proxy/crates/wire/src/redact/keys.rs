@@ -8,6 +8,7 @@
 //! `progressToken`, `eos_token`) and the plural (`max_tokens`). A rule that spells the whole name always matches.
 
 use super::RuleError;
+use super::bytes::{at, is_word};
 
 /// Longer names (without separators) are not split into words: they match wherever a rule's letters stand.
 const LONGEST: usize = 96;
@@ -56,6 +57,8 @@ impl Entry {
 pub(super) struct KeyTable {
     entries: Vec<Entry>,
     by_first: Vec<Vec<u16>>,
+    /// One bit for each three letters that an entry begins with (see [`trigram`]): most names have none of them.
+    beginnings: Vec<u64>,
     has_secrets: bool,
 }
 
@@ -97,6 +100,7 @@ impl KeyTable {
         let mut table = Self {
             entries: Vec::new(),
             by_first: vec![Vec::new(); 256],
+            beginnings: vec![0; 512],
             has_secrets: !keys.is_empty(),
         };
         for key in keys {
@@ -114,6 +118,7 @@ impl KeyTable {
         let words = Words::split(name.as_bytes())?;
         let first = *words.letters().first()?;
         let index = u16::try_from(self.entries.len()).ok()?;
+        self.note_beginning(&words);
         self.by_first.get_mut(usize::from(first))?.push(index);
         self.entries.push(Entry {
             letters: words.letters().into(),
@@ -128,8 +133,41 @@ impl KeyTable {
         self.has_secrets
     }
 
+    /// Sets the bits under which a name with this entry will be found: for letters beyond the entry's first word, all.
+    fn note_beginning(&mut self, words: &Words) {
+        let letters = words.letters();
+        let fixed = (1..3).find(|&n| words.is_boundary(n)).unwrap_or(3);
+        let range = |n: usize| match letters.get(n) {
+            Some(byte) if n < fixed => byte & 31..=byte & 31,
+            _ => 0..=31,
+        };
+        for (a, b) in range(0).flat_map(|a| range(1).map(move |b| (a, b))) {
+            for bits in range(2).map(|c| trigram(a, b, c)) {
+                if let Some(word) = self.beginnings.get_mut(bits / 64) {
+                    *word |= 1 << (bits % 64);
+                }
+            }
+        }
+    }
+
+    /// Whether some word of the name begins as an entry does. A wrong yes costs time, a wrong no would be a leak.
+    fn may_match(&self, key: &[u8]) -> bool {
+        let mut previous = 0_u8;
+        !key.is_ascii()
+            || key.iter().enumerate().any(|(i, &byte)| {
+                // In ASCII a word starts after no letter, at a capital, or (`DBpassword`) after one.
+                let starts = !byte.is_ascii_lowercase() || !previous.is_ascii_lowercase();
+                previous = byte;
+                let bits = trigram(byte, at(key, i + 1), at(key, i + 2));
+                starts && self.beginnings.get(bits / 64).unwrap_or(&0) >> (bits % 64) & 1 == 1
+            })
+    }
+
     /// What the name `key`, escapes decoded, tells.
     pub(super) fn facts(&self, key: &[u8]) -> KeyFacts {
+        if !may_be_id(key) && !self.may_match(key) {
+            return KeyFacts::default();
+        }
         let Some(words) = Words::split(key) else {
             return KeyFacts {
                 secret: self.somewhere_in(key),
@@ -163,6 +201,9 @@ impl KeyTable {
 
     /// Whether a phrase of plain text ends with a rule of several words (`your API key`).
     pub(super) fn ends_phrase(&self, phrase: &[u8]) -> bool {
+        if !self.may_match(phrase) {
+            return false;
+        }
         let Some(words) = Words::split(phrase) else {
             return false;
         };
@@ -206,7 +247,7 @@ impl KeyTable {
     fn somewhere_in(&self, key: &[u8]) -> bool {
         let letters: Vec<u8> = key
             .iter()
-            .filter(|&&byte| super::bytes::is_word(byte))
+            .filter(|&&byte| is_word(byte))
             .map(u8::to_ascii_lowercase)
             .collect();
         self.entries.iter().any(|entry| {
@@ -217,6 +258,25 @@ impl KeyTable {
 
 fn is_one(words: &str, word: &[u8]) -> bool {
     words.split(' ').any(|one| one.as_bytes() == word)
+}
+
+/// Three letters of any case as 15 bits; other bytes share the bits of some letter.
+fn trigram(a: u8, b: u8, c: u8) -> usize {
+    usize::from(a & 31) << 10 | usize::from(b & 31) << 5 | usize::from(c & 31)
+}
+
+/// Whether the last word may be one of those for identifiers.
+fn may_be_id(key: &[u8]) -> bool {
+    let [.., a, b] = key else { return false };
+    matches!(
+        (a.to_ascii_lowercase(), b.to_ascii_lowercase()),
+        (b'i', b'd')
+            | (b'd', b's')
+            | (b'o', b'r')
+            | (b's', b't' | b'h')
+            | (b'a', b'g')
+            | (b'h', b'a')
+    ) || b.is_ascii_digit()
 }
 
 /// A name's letters and digits in lower case, and where its words start.
@@ -254,7 +314,10 @@ impl Words {
                     b'0'..=b'9' => Class::Digit,
                     _ => Class::None,
                 };
-                splitter.push(&mut words, class, &[byte.to_ascii_lowercase()])?;
+                if splitter.starts(&mut words, class) {
+                    *words.buffer.get_mut(words.len)? = byte.to_ascii_lowercase();
+                    words.len += 1;
+                }
             }
         } else {
             for c in String::from_utf8_lossy(name).chars() {
@@ -264,9 +327,15 @@ impl Words {
                     _ if c.is_numeric() => Class::Digit,
                     _ => Class::None,
                 };
-                let mut lower = String::new();
-                lower.extend(c.to_lowercase());
-                splitter.push(&mut words, class, lower.as_bytes())?;
+                if splitter.starts(&mut words, class) {
+                    for lower in c.to_lowercase() {
+                        let mut bytes = [0; 4];
+                        let bytes = lower.encode_utf8(&mut bytes).as_bytes();
+                        let end = words.len + bytes.len();
+                        words.buffer.get_mut(words.len..end)?.copy_from_slice(bytes);
+                        words.len = end;
+                    }
+                }
             }
         }
         words.starts |= 1 << words.len;
@@ -330,13 +399,11 @@ struct Splitter {
 }
 
 impl Splitter {
-    fn push(&mut self, words: &mut Words, class: Class, letters: &[u8]) -> Option<()> {
-        if class == Class::None {
-            self.previous = Class::None;
-            self.uppers = 0;
-            return Some(());
-        }
+    /// Whether the next character belongs to a word; marks where one starts.
+    #[inline]
+    fn starts(&mut self, words: &mut Words, class: Class) -> bool {
         let starts = match (self.previous, class) {
+            (_, Class::None) => false,
             (Class::None, _) | (Class::Lower, Class::Upper) => true,
             (Class::Digit, _) | (_, Class::Digit) => self.previous != class,
             // `APIKey` is API and Key, `DBpassword` is DB and password: both readings count.
@@ -346,21 +413,16 @@ impl Splitter {
             }
             _ => false,
         };
-        if starts {
+        // At the end of the buffer the split is given up anyway.
+        if starts && words.len < LONGEST {
             words.starts |= 1 << words.len;
         }
-        let end = words.len + letters.len();
-        words
-            .buffer
-            .get_mut(words.len..end)?
-            .copy_from_slice(letters);
-        words.len = end;
         self.uppers = if class == Class::Upper {
             self.uppers + 1
         } else {
             0
         };
         self.previous = class;
-        Some(())
+        class != Class::None
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Url {
 }
 
 fn is_inside(byte: u8) -> bool {
-    !byte.is_ascii_whitespace() && !b"\"'<>`\\".contains(&byte) && byte != 0
+    !matches!(byte, 0..=b' ' | b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\')
 }
 
 /// The URL whose scheme ends with the `:` at `colon`, when `//` follows. `known_end`: where a URL it stands in ends.
@@ -29,7 +29,7 @@ pub(super) fn find(text: &[u8], colon: usize, floor: usize, known_end: usize) ->
     };
     let start = slash(slash(colon + 1)?)?;
     let scheme = run_back(text, colon, floor, 32, |byte| {
-        byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
+        byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
     });
     if !before(text, colon, floor).is_ascii_alphanumeric() {
         return None;
@@ -39,7 +39,9 @@ pub(super) fn find(text: &[u8], colon: usize, floor: usize, known_end: usize) ->
     } else {
         run(text, start, is_inside)
     };
-    let path = run(part(text, 0, end), start, |byte| !b"/?#".contains(&byte));
+    let path = run(part(text, 0, end), start, |byte| {
+        !matches!(byte, b'/' | b'?' | b'#')
+    });
     let authority = part(text, start, path);
     let mut userinfo = authority.iter().rposition(|&byte| byte == b'@');
     if userinfo.is_none() && has_strange_port(authority) {

@@ -350,7 +350,12 @@ impl Walk<'_> {
         };
         if literal.marks & TRIGGER != 0 {
             let mut found = Vec::new();
-            self.redactor.scan(&name, About::default(), &mut found);
+            let about = About {
+                names: self.root.names,
+                level: self.root.level,
+                ..About::default()
+            };
+            self.redactor.content(&name, about, &[], &mut found);
             edit::carry(raw, Spelling::Json, start, found, self.edits);
         }
         let parent = self.frames.last().map(|frame| frame.ahead);

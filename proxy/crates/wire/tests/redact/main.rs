@@ -1,4 +1,13 @@
 //! Redaction, tested from outside: what users can rely on, the cases it was built for, and laws that hold for any input.
+
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    clippy::too_many_lines,
+    clippy::manual_is_multiple_of,
+    clippy::get_unwrap,
+    reason = "tests favour what reads plainly"
+)]
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -13,6 +22,8 @@ mod laws;
 mod other;
 mod prefix;
 mod speed;
+
+use std::sync::LazyLock;
 
 use callbox_wire::redact::{Detector, Place, Redactor, Rules};
 
@@ -38,8 +49,11 @@ pub(crate) fn rules() -> Rules {
     }
 }
 
-pub(crate) fn redactor() -> Redactor {
-    Redactor::new(rules(), &[7; 32]).unwrap()
+/// One with the default rules and the key of sevens.
+pub(crate) fn redactor() -> &'static Redactor {
+    static REDACTOR: LazyLock<Redactor> =
+        LazyLock::new(|| Redactor::new(rules(), &[7; 32]).unwrap());
+    &REDACTOR
 }
 
 pub(crate) fn only(detector: Detector) -> Redactor {
