@@ -129,10 +129,9 @@ impl Observer {
     pub(crate) fn handle(&mut self, event: Event) {
         let id = exchange_of(&event);
         if catch_unwind(AssertUnwindSafe(|| self.event(event))).is_err() {
-            if let Some(exchange) = self.exchanges.remove(&id) {
-                for no in exchange.requests {
-                    drop(self.core.close(no));
-                }
+            drop(self.exchanges.remove(&id));
+            for no in self.core.requests.pick(|request| request.exchange == id) {
+                drop(self.core.close(no));
             }
             self.core.counts.faults.fetch_add(1, Relaxed);
             tracing::error!(exchange = %id, "an exchange was not recorded: the observer has a fault; please report it");

@@ -16,6 +16,7 @@ use super::exchange::{Exchange, Kind};
 use super::head::RequestFacts;
 use super::incoming::{self, Incoming};
 use super::messages::Note;
+use super::rules::{MAX_NAME, clipped};
 use super::seat::{Reading, client_of};
 use super::sessions::Seat;
 
@@ -224,11 +225,7 @@ impl Core {
             _ => Role::Plain,
         };
         let id = message.id.id().cloned();
-        let what = What::Other(Box::new(Other {
-            kind,
-            method: name.into(),
-            role,
-        }));
+        let what = What::Other(Box::new(Other { kind, method: clipped(name, MAX_NAME).into(), role }));
         let mut note = self.note_of(message, Direction::ClientToServer);
         note.call = call;
         self.note(exchange, seat.as_ref(), reading.head.at, note);

@@ -28,6 +28,8 @@ pub(super) struct Unanswered<'a> {
     pub(super) unread: bool,
     /// Another exchange may still bring the answer.
     pub(super) may_come: bool,
+    /// The server said that the answer comes elsewhere.
+    pub(super) accepted: bool,
 }
 
 /// The outcome of an exchange without the answer; `Pending` while it may come.
@@ -44,6 +46,7 @@ pub(super) fn unanswered(facts: Unanswered<'_>) -> Outcome {
         (_, End::ProxyTimeout) => Outcome::Timeout,
         _ if facts.unread => Outcome::Unreadable,
         _ if facts.may_come => Outcome::Pending,
+        _ if facts.accepted => Outcome::Abandoned,
         // A page, an empty body, a stream without an answer: HTTP was fine and said nothing.
         _ => Outcome::HttpError,
     }
@@ -76,70 +79,21 @@ mod tests {
         fault: None,
         unread: false,
         may_come: false,
+        accepted: false,
     };
 
     #[test]
     fn http_says_what_json_rpc_does_not() {
         let of = |facts: Unanswered<'static>| unanswered(facts);
-        assert_eq!(
-            of(Unanswered {
-                status: Some(404),
-                end: End::ClientGone,
-                ..NONE
-            }),
-            Outcome::HttpError
-        );
-        assert_eq!(
-            of(Unanswered {
-                status: Some(302),
-                ..NONE
-            }),
-            Outcome::HttpError
-        );
-        assert_eq!(
-            of(Unanswered {
-                end: End::ClientGone,
-                ..NONE
-            }),
-            Outcome::Aborted
-        );
-        assert_eq!(
-            of(Unanswered {
-                end: End::ClientGone,
-                status: None,
-                ..NONE
-            }),
-            Outcome::Aborted
-        );
-        assert_eq!(
-            of(Unanswered {
-                end: End::UpstreamLost,
-                ..NONE
-            }),
-            Outcome::Lost
-        );
-        assert_eq!(
-            of(Unanswered {
-                end: End::ProxyTimeout,
-                ..NONE
-            }),
-            Outcome::Timeout
-        );
-        assert_eq!(
-            of(Unanswered {
-                unread: true,
-                may_come: true,
-                ..NONE
-            }),
-            Outcome::Unreadable
-        );
-        assert_eq!(
-            of(Unanswered {
-                may_come: true,
-                ..NONE
-            }),
-            Outcome::Pending
-        );
+        assert_eq!(of(Unanswered { status: Some(404), end: End::ClientGone, ..NONE }), Outcome::HttpError);
+        assert_eq!(of(Unanswered { status: Some(302), ..NONE }), Outcome::HttpError);
+        assert_eq!(of(Unanswered { end: End::ClientGone, ..NONE }), Outcome::Aborted);
+        assert_eq!(of(Unanswered { end: End::ClientGone, status: None, ..NONE }), Outcome::Aborted);
+        assert_eq!(of(Unanswered { end: End::UpstreamLost, ..NONE }), Outcome::Lost);
+        assert_eq!(of(Unanswered { end: End::ProxyTimeout, ..NONE }), Outcome::Timeout);
+        assert_eq!(of(Unanswered { unread: true, may_come: true, ..NONE }), Outcome::Unreadable);
+        assert_eq!(of(Unanswered { may_come: true, ..NONE }), Outcome::Pending);
+        assert_eq!(of(Unanswered { accepted: true, ..NONE }), Outcome::Abandoned);
         assert_eq!(of(NONE), Outcome::HttpError);
     }
 

@@ -19,6 +19,7 @@ use super::head::{ResponseFacts, content_encoding};
 use super::identity::Identity;
 use super::incoming::{self, Incoming};
 use super::link::Scope;
+use super::rules::{MAX_NAME, clipped};
 use super::sessions::{Asked, Origin};
 use crate::tap::ResponseHead;
 
@@ -330,12 +331,7 @@ impl Core {
         if let (Some(seat), IdField::Id(id)) = (&seat, &message.id)
             && let Some(active) = self.sessions.peek(&seat.key)
         {
-            active.ask(Asked {
-                id: id.clone(),
-                kind,
-                method: name.into(),
-                call,
-            });
+            active.ask(Asked { id: id.clone(), kind, method: clipped(name, MAX_NAME).into(), call });
         }
         let mut note = self.note_of(message, Direction::ServerToClient);
         note.call = call.map(|(_, id)| id);

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use callbox_store::{Capture, Direction, End, Outcome, SessionSource};
 use callbox_wire::mcp::TaskStatus;
+use http::StatusCode;
 
 use super::body::Text;
 use super::bounded::Key;
@@ -145,6 +146,7 @@ impl Core {
                     down.garbled || down.body.lost || down.body.undecoded.is_some()
                 }),
                 may_come: waits,
+                accepted: !exchange.modern && down.is_some_and(|down| down.head.status == StatusCode::ACCEPTED),
             });
             call.decide(outcome);
             if call.decided {
@@ -190,24 +192,15 @@ impl Core {
         if exchange.modern || !exchange.is_success() || end != End::Complete {
             return false;
         }
-        let Some(seat) = self
-            .requests
-            .get(no)
-            .and_then(|request| request.seat.clone())
-        else {
-            return false;
-        };
-        let status = exchange.status();
-        let resumable = exchange
-            .down
-            .as_ref()
-            .is_some_and(|down| down.last_event.is_some());
+        let Some(seat) = self.requests.get(no).and_then(|request| request.seat.clone()) else { return false };
+        let accepted = exchange.status() == Some(202);
+        let resumable = exchange.down.as_ref().is_some_and(|down| down.last_event.is_some());
         if seat.session.source != SessionSource::Protocol {
-            return exchange.is_stream() && resumable;
+            return accepted || (exchange.is_stream() && resumable);
         }
         let by_header = value(&exchange.head.headers, "mcp-session-id").is_some();
         // The stream that announced the endpoint may be gone by now.
-        (by_header && (exchange.is_stream() || status == Some(202)))
+        (by_header && (exchange.is_stream() || accepted))
             || (!by_header && self.endpoints.peek(&seat.key).is_some())
     }
 

@@ -161,7 +161,7 @@ fn the_end_of_the_stream_ends_what_waits() {
         let open = feed.post_to(ENDPOINT, "", &tools_call("2", "t", "{}"));
         feed.end(stream, end);
         feed.answer(open, 202, "", "Accepted");
-        assert_eq!(outcomes(&feed.calls()), [outcome, Outcome::HttpError]);
+        assert_eq!(outcomes(&feed.calls()), [outcome, Outcome::Abandoned]);
     }
 }
 
