@@ -252,7 +252,11 @@ impl Core {
         }
         let record = &mut call.record;
         record.exchange_id = exchange.id;
-        record.request_id = reading.head.request_id.as_deref().map(|id| clipped(id, MAX_NAME));
+        record.request_id = reading
+            .head
+            .request_id
+            .as_deref()
+            .map(|id| clipped(id, MAX_NAME));
         record.jsonrpc_id = leg.spelled;
         record.legs += 1;
         record.request_bytes += leg.bytes;

@@ -225,7 +225,11 @@ impl Core {
             _ => Role::Plain,
         };
         let id = message.id.id().cloned();
-        let what = What::Other(Box::new(Other { kind, method: clipped(name, MAX_NAME).into(), role }));
+        let what = What::Other(Box::new(Other {
+            kind,
+            method: clipped(name, MAX_NAME).into(),
+            role,
+        }));
         let mut note = self.note_of(message, Direction::ClientToServer);
         note.call = call;
         self.note(exchange, seat.as_ref(), reading.head.at, note);

@@ -116,7 +116,10 @@ impl Core {
                 Kind::Response => "response",
                 Kind::Invalid => "invalid",
             },
-            method: message.method.as_deref().map(|method| clipped(method, MAX_NAME)),
+            method: message
+                .method
+                .as_deref()
+                .map(|method| clipped(method, MAX_NAME)),
             id: spelled(&message.id),
             call: None,
             body,
@@ -130,7 +133,9 @@ pub(super) fn spelled(id: &IdField) -> Option<RawJson> {
     let raw = match id {
         IdField::Missing => return None,
         // No peer needs an id that long; its record would only cost.
-        IdField::Id(id) if id.as_raw_json().len() > MAX_ID => return Some(quoted(&clipped(id.as_raw_json(), MAX_ID))),
+        IdField::Id(id) if id.as_raw_json().len() > MAX_ID => {
+            return Some(quoted(&clipped(id.as_raw_json(), MAX_ID)));
+        }
         IdField::Invalid(raw) if raw.len() > MAX_ID => return Some(quoted(&clipped(raw, MAX_ID))),
         IdField::Null => "null",
         IdField::Id(id) => id.as_raw_json(),

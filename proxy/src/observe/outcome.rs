@@ -85,15 +85,72 @@ mod tests {
     #[test]
     fn http_says_what_json_rpc_does_not() {
         let of = |facts: Unanswered<'static>| unanswered(facts);
-        assert_eq!(of(Unanswered { status: Some(404), end: End::ClientGone, ..NONE }), Outcome::HttpError);
-        assert_eq!(of(Unanswered { status: Some(302), ..NONE }), Outcome::HttpError);
-        assert_eq!(of(Unanswered { end: End::ClientGone, ..NONE }), Outcome::Aborted);
-        assert_eq!(of(Unanswered { end: End::ClientGone, status: None, ..NONE }), Outcome::Aborted);
-        assert_eq!(of(Unanswered { end: End::UpstreamLost, ..NONE }), Outcome::Lost);
-        assert_eq!(of(Unanswered { end: End::ProxyTimeout, ..NONE }), Outcome::Timeout);
-        assert_eq!(of(Unanswered { unread: true, may_come: true, ..NONE }), Outcome::Unreadable);
-        assert_eq!(of(Unanswered { may_come: true, ..NONE }), Outcome::Pending);
-        assert_eq!(of(Unanswered { accepted: true, ..NONE }), Outcome::Abandoned);
+        assert_eq!(
+            of(Unanswered {
+                status: Some(404),
+                end: End::ClientGone,
+                ..NONE
+            }),
+            Outcome::HttpError
+        );
+        assert_eq!(
+            of(Unanswered {
+                status: Some(302),
+                ..NONE
+            }),
+            Outcome::HttpError
+        );
+        assert_eq!(
+            of(Unanswered {
+                end: End::ClientGone,
+                ..NONE
+            }),
+            Outcome::Aborted
+        );
+        assert_eq!(
+            of(Unanswered {
+                end: End::ClientGone,
+                status: None,
+                ..NONE
+            }),
+            Outcome::Aborted
+        );
+        assert_eq!(
+            of(Unanswered {
+                end: End::UpstreamLost,
+                ..NONE
+            }),
+            Outcome::Lost
+        );
+        assert_eq!(
+            of(Unanswered {
+                end: End::ProxyTimeout,
+                ..NONE
+            }),
+            Outcome::Timeout
+        );
+        assert_eq!(
+            of(Unanswered {
+                unread: true,
+                may_come: true,
+                ..NONE
+            }),
+            Outcome::Unreadable
+        );
+        assert_eq!(
+            of(Unanswered {
+                may_come: true,
+                ..NONE
+            }),
+            Outcome::Pending
+        );
+        assert_eq!(
+            of(Unanswered {
+                accepted: true,
+                ..NONE
+            }),
+            Outcome::Abandoned
+        );
         assert_eq!(of(NONE), Outcome::HttpError);
     }
 

@@ -150,10 +150,13 @@ pub(super) fn clipped(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let mut clipped: String = text.chars().scan(0, |used, letter| {
-        *used += letter.len_utf8();
-        (*used <= most - '…'.len_utf8()).then_some(letter)
-    }).collect();
+    let mut clipped: String = text
+        .chars()
+        .scan(0, |used, letter| {
+            *used += letter.len_utf8();
+            (*used <= most - '…'.len_utf8()).then_some(letter)
+        })
+        .collect();
     clipped.push('…');
     clipped
 }

@@ -331,7 +331,12 @@ impl Core {
         if let (Some(seat), IdField::Id(id)) = (&seat, &message.id)
             && let Some(active) = self.sessions.peek(&seat.key)
         {
-            active.ask(Asked { id: id.clone(), kind, method: clipped(name, MAX_NAME).into(), call });
+            active.ask(Asked {
+                id: id.clone(),
+                kind,
+                method: clipped(name, MAX_NAME).into(),
+                call,
+            });
         }
         let mut note = self.note_of(message, Direction::ServerToClient);
         note.call = call.map(|(_, id)| id);

@@ -146,7 +146,8 @@ impl Core {
                     down.garbled || down.body.lost || down.body.undecoded.is_some()
                 }),
                 may_come: waits,
-                accepted: !exchange.modern && down.is_some_and(|down| down.head.status == StatusCode::ACCEPTED),
+                accepted: !exchange.modern
+                    && down.is_some_and(|down| down.head.status == StatusCode::ACCEPTED),
             });
             call.decide(outcome);
             if call.decided {
@@ -192,9 +193,18 @@ impl Core {
         if exchange.modern || !exchange.is_success() || end != End::Complete {
             return false;
         }
-        let Some(seat) = self.requests.get(no).and_then(|request| request.seat.clone()) else { return false };
+        let Some(seat) = self
+            .requests
+            .get(no)
+            .and_then(|request| request.seat.clone())
+        else {
+            return false;
+        };
         let accepted = exchange.status() == Some(202);
-        let resumable = exchange.down.as_ref().is_some_and(|down| down.last_event.is_some());
+        let resumable = exchange
+            .down
+            .as_ref()
+            .is_some_and(|down| down.last_event.is_some());
         if seat.session.source != SessionSource::Protocol {
             return accepted || (exchange.is_stream() && resumable);
         }

@@ -21,35 +21,84 @@ struct Script {
 }
 
 fn script() -> impl Strategy<Value = Script> {
-    let ids = prop_oneof![Just("1"), Just("\"1\""), Just("2"), Just("-0"), Just("\"é\\u00e9\"")];
+    let ids = prop_oneof![
+        Just("1"),
+        Just("\"1\""),
+        Just("2"),
+        Just("-0"),
+        Just("\"é\\u00e9\"")
+    ];
     let end = prop_oneof![4 => Just(BodyEnd::Complete), 1 => Just(BodyEnd::Error), 1 => Just(BodyEnd::Cancelled)];
-    let texts = prop_oneof![Just("plain".to_owned()), Just("那搜索 \\n \\\"q\\\"".to_owned()), "[a-z ]{0,300}"];
+    let texts = prop_oneof![
+        Just("plain".to_owned()),
+        Just("那搜索 \\n \\\"q\\\"".to_owned()),
+        "[a-z ]{0,300}"
+    ];
     (0..8_u8, ids, any::<bool>(), texts, end).prop_map(|(kind, id, crlf, words, end)| {
         let session = "mcp-session-id: s\nmcp-protocol-version: 2025-11-25\n".to_owned();
         let line = if crlf { "\r\n" } else { "\n" };
         let event = |data: &str| format!("event: message{line}id: 7{line}data: {data}{line}{line}");
-        let progress = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"那"}}"#;
+        let progress =
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"那"}}"#;
         let call = tools_call(id, "search", r#"{"q":"搜索","n":1.0}"#);
         let answer = result(id, &words);
-        let (json, stream) = ("content-type: application/json\n", "content-type: text/event-stream\n");
+        let (json, stream) = (
+            "content-type: application/json\n",
+            "content-type: text/event-stream\n",
+        );
         let (headers, request, status, response_headers, response) = match kind {
             0 => (session, call, 200, json, answer),
-            1 => (session, call, 200, stream, event(progress) + ": ping\n\n" + &event(&answer)),
-            2 => (session, format!("[{call},{}]", tools_call("99", "b", "{}")), 200, stream, event(&answer) + &event(&result("99", "b"))),
+            1 => (
+                session,
+                call,
+                200,
+                stream,
+                event(progress) + ": ping\n\n" + &event(&answer),
+            ),
+            2 => (
+                session,
+                format!("[{call},{}]", tools_call("99", "b", "{}")),
+                200,
+                stream,
+                event(&answer) + &event(&result("99", "b")),
+            ),
             3 => (session, call, 500, "content-type: text/html\n", words),
             4 => (session, call, 200, stream, event(&answer) + &event(&answer)),
             5 => (session, call, 200, json, answer.chars().take(40).collect()),
             6 => {
-                let (headers, body) = modern(id, "tools/call", "search", r#""name":"search","arguments":{}"#);
-                (headers, body, 200, stream, event(progress) + &event(&answer))
+                let (headers, body) = modern(
+                    id,
+                    "tools/call",
+                    "search",
+                    r#""name":"search","arguments":{}"#,
+                );
+                (
+                    headers,
+                    body,
+                    200,
+                    stream,
+                    event(progress) + &event(&answer),
+                )
             }
             _ => (session, call, 202, "", String::new()),
         };
-        Script { headers, request, status, response_headers: response_headers.to_owned(), response, end }
+        Script {
+            headers,
+            request,
+            status,
+            response_headers: response_headers.to_owned(),
+            response,
+            end,
+        }
     })
 }
 
-fn events(script: &Script, n: u64, feed: &Feed, sizes: &mut impl Iterator<Item = usize>) -> Vec<Event> {
+fn events(
+    script: &Script,
+    n: u64,
+    feed: &Feed,
+    sizes: &mut impl Iterator<Item = usize>,
+) -> Vec<Event> {
     let id = Uuid::from_u64_pair(0x7000, n + 1);
     let head = RequestHead {
         at_wall: WALL,
@@ -71,17 +120,26 @@ fn events(script: &Script, n: u64, feed: &Feed, sizes: &mut impl Iterator<Item =
     let mut split = |body: &str| {
         let (mut rest, mut frames) = (body.as_bytes(), Vec::new());
         while !rest.is_empty() {
-            let (frame, after) = rest.split_at(sizes.next().unwrap_or(rest.len()).clamp(1, rest.len()));
+            let (frame, after) =
+                rest.split_at(sizes.next().unwrap_or(rest.len()).clamp(1, rest.len()));
             frames.push(Bytes::copy_from_slice(frame));
             rest = after;
         }
         frames
     };
     let mut events = vec![Event::Request(id, Box::new(head))];
-    events.extend(split(&script.request).into_iter().map(|frame| Event::RequestChunk(id, frame)));
+    events.extend(
+        split(&script.request)
+            .into_iter()
+            .map(|frame| Event::RequestChunk(id, frame)),
+    );
     events.push(Event::RequestEnd(id, BodyEnd::Complete));
     events.push(Event::Response(id, Box::new(answer)));
-    events.extend(split(&script.response).into_iter().map(|frame| Event::ResponseChunk(id, feed.now, frame)));
+    events.extend(
+        split(&script.response)
+            .into_iter()
+            .map(|frame| Event::ResponseChunk(id, feed.now, frame)),
+    );
     events.push(Event::End(id, feed.now, script.end));
     events
 }

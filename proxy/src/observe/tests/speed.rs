@@ -28,10 +28,18 @@ fn shapes() -> Vec<Shape> {
     let json = "content-type: application/json\nserver: up\ncontent-length: 200\ndate: Mon, 30 Nov 2026 14:03:07 GMT\n";
     let stream = "content-type: text/event-stream\ncache-control: no-cache\nconnection: keep-alive\n\
                   date: Mon, 30 Nov 2026 14:03:07 GMT\n";
-    let legacy = format!("{common}mcp-session-id: 5f0c1c5e-6c2f-4e0e-9b54-1b7d3a0e6a11\nmcp-protocol-version: 2025-11-25\n");
-    let arguments = r#"{"query":"Dana Kim","limit":10,"filter":{"stage":"open","since":"2026-11-01"}}"#;
+    let legacy = format!(
+        "{common}mcp-session-id: 5f0c1c5e-6c2f-4e0e-9b54-1b7d3a0e6a11\nmcp-protocol-version: 2025-11-25\n"
+    );
+    let arguments =
+        r#"{"query":"Dana Kim","limit":10,"filter":{"stage":"open","since":"2026-11-01"}}"#;
     let answer = |size: usize| result("1", &"Found 3 contacts near you. ".repeat(size / 27));
-    let (headers, body) = modern("1", "tools/call", "search_contacts", &format!(r#""name":"search_contacts","arguments":{arguments}"#));
+    let (headers, body) = modern(
+        "1",
+        "tools/call",
+        "search_contacts",
+        &format!(r#""name":"search_contacts","arguments":{arguments}"#),
+    );
     let legacy_shape = |name, response_headers, response| Shape {
         name,
         request_headers: legacy.clone(),
@@ -41,7 +49,11 @@ fn shapes() -> Vec<Shape> {
     };
     vec![
         legacy_shape("sessions, JSON, 200 B", json, answer(120)),
-        legacy_shape("sessions, SSE, 200 B", stream, format!("event: message\ndata: {}\n\n", answer(120))),
+        legacy_shape(
+            "sessions, SSE, 200 B",
+            stream,
+            format!("event: message\ndata: {}\n\n", answer(120)),
+        ),
         Shape {
             name: "stateless, JSON, 200 B",
             request_headers: format!("{common}{headers}"),
@@ -56,12 +68,22 @@ fn shapes() -> Vec<Shape> {
 
 fn run(shape: &Shape) {
     let mut feed = Feed::new();
-    feed.initialize("2025-11-25", "5f0c1c5e-6c2f-4e0e-9b54-1b7d3a0e6a11", "authorization: Bearer 0123456789abcdef0123456789abcdef\n");
+    feed.initialize(
+        "2025-11-25",
+        "5f0c1c5e-6c2f-4e0e-9b54-1b7d3a0e6a11",
+        "authorization: Bearer 0123456789abcdef0123456789abcdef\n",
+    );
     feed.observer.take();
-    let calls = if shape.response.len() > 100_000 { CALLS / 100 } else { CALLS };
+    let calls = if shape.response.len() > 100_000 {
+        CALLS / 100
+    } else {
+        CALLS
+    };
     let (mut spent, mut records) = (Duration::ZERO, 0);
     for batch in 0..calls / 250 {
-        let events: Vec<Event> = (0..250).flat_map(|n| exchange(shape, feed.now, batch * 250 + n)).collect();
+        let events: Vec<Event> = (0..250)
+            .flat_map(|n| exchange(shape, feed.now, batch * 250 + n))
+            .collect();
         let began = Instant::now();
         for event in events {
             feed.observer.handle(event);
@@ -71,7 +93,10 @@ fn run(shape: &Shape) {
         records += made.records.len();
     }
     let per_call = spent.as_nanos() / u128::from(calls);
-    println!("{:<26} {per_call:>8} ns per call, {records} records of {calls} calls", shape.name);
+    println!(
+        "{:<26} {per_call:>8} ns per call, {records} records of {calls} calls",
+        shape.name
+    );
 }
 
 fn exchange(shape: &Shape, now: Instant, n: u64) -> Vec<Event> {
@@ -87,7 +112,12 @@ fn exchange(shape: &Shape, now: Instant, n: u64) -> Vec<Event> {
         request_id: Some(id.to_string()),
         headers: text(&shape.request_headers),
     };
-    let answer = ResponseHead { at: now, status: StatusCode::OK, headers: text(shape.response_headers), fault: None };
+    let answer = ResponseHead {
+        at: now,
+        status: StatusCode::OK,
+        headers: text(shape.response_headers),
+        fault: None,
+    };
     let mut events = vec![
         Event::Request(id, Box::new(head)),
         Event::RequestChunk(id, Bytes::copy_from_slice(shape.request.as_bytes())),
