@@ -120,6 +120,7 @@ fn b24_a_request_with_authority_only_is_like_one_with_host() -> Result<()> {
     std::thread::scope(|scope| -> Result<()> {
         let client = scope.spawn(|| ask("mcp.example.test:8443").map(drop));
         let mut asked = stand.upstream.next()?;
+        asked.body()?;
         asked.send(mcp::json(&mcp::result("1", "found")))?;
         assert_eq!(asked.head.all("host"), ["mcp.example.test:8443"]);
         assert_eq!(asked.head.target(), "/mcp?x=1");

@@ -142,7 +142,9 @@ impl Stand {
     pub(crate) fn calls(&self, n: usize) -> Result<Vec<Value>> {
         self.callbox.calls_when(n).with_context(|| {
             let found = self.callbox.query(&["calls", "--limit", "5"]);
-            format!("{n} calls; there are\n{}", found.unwrap_or_default())
+            let books = self.callbox.admin_page("/readyz");
+            let (found, books) = (found.unwrap_or_default(), books.unwrap_or_default());
+            format!("{n} calls; there are\n{found}{books}")
         })
     }
 
