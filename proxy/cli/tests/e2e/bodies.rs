@@ -197,12 +197,21 @@ fn upload(address: std::net::SocketAddr, megabytes: u32) -> Result<()> {
     Ok(())
 }
 
-/// The limits of the recorder's queue and what a busy process needs besides.
-const BOUND: u64 = (64 + 96) << 20;
+/// `record.queue_bytes` of the stand.
+const QUEUE: u64 = 16 << 20;
+
+/// What is waiting at most between path and observer, in open messages, in open calls and before the writer; what the
+/// path reads ahead on a connection, both sides; and the process itself.
+fn bound(connections: usize) -> u64 {
+    4 * QUEUE + connections as u64 * (512 << 10) + (64 << 20)
+}
 
 pub(crate) fn memory_is_bounded(large: u32, each: u32, at_once: usize) -> Result<()> {
     let upstream = Upstream::answering(|_, _| mcp::json(&mcp::result("1", "stored")).into_bytes())?;
-    let stand = Setup::default().answered_by(upstream).start()?;
+    let stand = Setup::default()
+        .answered_by(upstream)
+        .set("RECORD__QUEUE_BYTES", &format!("{QUEUE}B"))
+        .start()?;
     let address = stand.callbox.listen;
     upload(address, large)?;
     std::thread::scope(|scope| -> Result<()> {
@@ -215,14 +224,17 @@ pub(crate) fn memory_is_bounded(large: u32, each: u32, at_once: usize) -> Result
         Ok(())
     })?;
     let calls = stand.calls(1)?;
-    assert_eq!(
-        calls[0]["capture"]["request"], "truncated",
-        "{:?}",
-        calls[0]["capture"]
-    );
-    assert!(calls[0]["request_bytes"].as_u64() >= Some(u64::from(large) << 20));
+    match calls[0]["capture"]["request"].as_str() {
+        Some("truncated") => {
+            assert!(calls[0]["request_bytes"].as_u64() >= Some(u64::from(large) << 20));
+        }
+        // The path may be faster than the recorder.
+        Some("dropped") => {}
+        other => panic!("marked as {other:?}"),
+    }
     let peak = peak_memory(&stand)?;
-    assert!(peak < BOUND, "{} MiB", peak >> 20);
+    let bound = bound(at_once);
+    assert!(peak < bound, "{} of {} MiB", peak >> 20, bound >> 20);
     // Chunks that the recorder was too slow for may be dropped, as long as they are counted.
     stand.finish().map(drop)
 }
