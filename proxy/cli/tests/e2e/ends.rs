@@ -286,3 +286,25 @@ fn an_upstream_that_resets_before_its_head_is_asked_once() -> Result<()> {
     assert_eq!(stand.upstream.requests(), 2, "a POST is never sent twice");
     stand.finish_whole()
 }
+
+#[test]
+fn b46_a_lasting_condition_moves_a_counter_and_does_not_fill_the_log() -> Result<()> {
+    let Stand {
+        callbox,
+        upstream,
+        folder,
+    } = Stand::up()?;
+    drop(upstream);
+    let mut client = callbox_testkit::blocking::Client::connect(callbox.listen)?;
+    for _ in 0..500 {
+        let answer = client.ask(mcp::post(&mcp::call("1", "search", "{}")))?;
+        assert_eq!(answer.status(), 502);
+    }
+    let faults = callbox.metric("callbox_faults_total", "upstream-unreachable")?;
+    assert!((499.5..500.5).contains(&faults), "{faults}");
+    let log = callbox.log()?;
+    assert!(log.lines().count() < 10, "{log}");
+    callbox.reconcile()?;
+    drop(folder);
+    Ok(())
+}
