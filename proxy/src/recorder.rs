@@ -16,6 +16,8 @@ use crate::tap::{Tap, TapLimits, tap};
 const TICK: Duration = Duration::from_millis(250);
 /// Before a batch is offered again to a writer that is behind.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Events observed between two batches for the writer, when there are many.
+const HAND_OVER: usize = 512;
 /// zstd level of the log's payloads.
 const COMPRESSION: i32 = 1;
 
@@ -202,8 +204,12 @@ fn observe(
         {
             observer.reload(rules);
         }
-        for event in events.drain(..) {
+        for (n, event) in events.drain(..).enumerate() {
             observer.handle(event);
+            // With a backlog the writer works alongside, so that what is observed does not wait for what is not.
+            if n % HAND_OVER == HAND_OVER - 1 {
+                hand_over(observer.take(), writer);
+            }
         }
         let now = Instant::now();
         if now.saturating_duration_since(ticked) >= TICK {

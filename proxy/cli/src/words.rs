@@ -31,19 +31,7 @@ pub(crate) const OUTCOMES: [Outcome; 11] = [
 
 /// As the JSON form spells it.
 pub(crate) fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok => "ok",
-        Outcome::ToolError => "tool_error",
-        Outcome::RpcError => "rpc_error",
-        Outcome::HttpError => "http_error",
-        Outcome::Timeout => "timeout",
-        Outcome::Cancelled => "cancelled",
-        Outcome::Aborted => "aborted",
-        Outcome::Lost => "lost",
-        Outcome::Unreadable => "unreadable",
-        Outcome::Pending => "pending",
-        Outcome::Abandoned => "abandoned",
-    }
+    outcome.as_str()
 }
 
 pub(crate) fn outcome_style(outcome: Outcome) -> Style {

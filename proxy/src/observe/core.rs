@@ -17,7 +17,6 @@ use super::calls::{OpenCall, Request, RequestNo, What};
 use super::exchange::Exchange;
 use super::link::Links;
 use super::lists::Lists;
-use super::outcome;
 use super::rules::Rules;
 use super::sessions::{Finder, Sessions};
 use super::{calls, sessions};
@@ -189,7 +188,7 @@ impl Core {
         self.metrics.call(CallFacts {
             upstream: &record.session.upstream,
             tool: &record.tool,
-            outcome: outcome::name(record.outcome),
+            outcome: record.outcome.as_str(),
             duration: record.duration_us.map(Duration::from_micros),
             known_tool: answered,
         });

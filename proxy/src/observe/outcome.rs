@@ -52,23 +52,6 @@ pub(super) fn unanswered(facts: Unanswered<'_>) -> Outcome {
     }
 }
 
-/// As metrics and the log spell it.
-pub(super) fn name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok => "ok",
-        Outcome::ToolError => "tool_error",
-        Outcome::RpcError => "rpc_error",
-        Outcome::HttpError => "http_error",
-        Outcome::Timeout => "timeout",
-        Outcome::Cancelled => "cancelled",
-        Outcome::Aborted => "aborted",
-        Outcome::Lost => "lost",
-        Outcome::Unreadable => "unreadable",
-        Outcome::Pending => "pending",
-        Outcome::Abandoned => "abandoned",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -94,8 +94,13 @@ fn resumes(callbox: &Callbox) -> Result<()> {
     })
 }
 
-/// A call after all that, and its record.
+/// A call after all that, and its record. What waited in the full queues is worked off first, or the call could be one of the
+/// losses.
 fn still_works(callbox: &Callbox) -> Result<()> {
+    until("the queues are empty", || {
+        Ok((callbox.metric("callbox_tap_bytes", "")? == 0.0).then_some(()))
+    })?;
+    callbox.reconcile()?;
     let mut client = Client::connect(callbox.listen)?;
     let answer = client.ask(mcp::post(&mcp::call("1", "afterwards", "{}")))?;
     ensure!(answer.status() == 200);

@@ -10,7 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("callbox-config", &[]),
     ("callbox-net", &[]),
     ("callbox-stats", &[]),
-    ("callbox-telemetry", &["callbox-net"]),
+    ("callbox-telemetry", &[]),
     ("callbox-store", &["callbox-wire"]),
     (
         "callbox-proxy",
