@@ -17,6 +17,7 @@ use crate::record::{Call, Catalogue, Message, Session};
 use crate::retention::{Limits, Retention};
 
 mod commit;
+mod put;
 mod queue;
 mod sessions;
 mod wal;

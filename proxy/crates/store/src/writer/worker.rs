@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::commit::{Done, Log};
+use super::commit::Log;
+use super::put::Done;
 use super::queue::{Group, Queue};
 use super::wal::Wal;
 use crate::clock;
