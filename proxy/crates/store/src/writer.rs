@@ -137,6 +137,7 @@ pub fn open(options: Options) -> Result<Writer, StoreError> {
         wal: Wal::new(&dir),
         retention: Retention::new(limits),
         moved: false,
+        last_commit: Duration::ZERO,
     };
     let thread = thread::Builder::new()
         .name("callbox-writer".to_owned())
