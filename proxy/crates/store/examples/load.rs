@@ -1,7 +1,7 @@
 //! Measures the log: CPU and bytes per call at a given rate, then the queries.
 //!
-//! `cargo run --release -p callbox-store --example load -- DIR [CALLS] [CALLS_PER_SECOND] [SESSIONS]`
-//! (0 calls per second: as fast as it goes). Linux only, since it reads the writer thread's CPU time from `/proc`.
+//! `cargo run --release -p callbox-store --example load -- DIR [CALLS] [CALLS_PER_SECOND] [SESSIONS] [MAX_MIB]`
+//! (0 calls per second: as fast as it goes; 0 MiB: no limit, else retention works, too). Linux only, since it reads the writer thread's CPU time from `/proc`.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 #![allow(
@@ -40,17 +40,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = PathBuf::from(
         arguments
             .next()
-            .ok_or("usage: load DIR [CALLS] [CALLS_PER_SECOND] [SESSIONS]")?,
+            .ok_or("usage: load DIR [CALLS] [CALLS_PER_SECOND] [SESSIONS] [MAX_MIB]")?,
     );
     let mut number = |default: u64| arguments.next().map_or(Ok(default), |text| text.parse());
-    let (calls, rate, sessions) = (number(1_000_000)?, number(0)?, number(32)?);
-    fill(&dir, calls, rate, usize::try_from(sessions)?)?;
+    let (calls, rate, sessions, mib) = (number(1_000_000)?, number(0)?, number(32)?, number(0)?);
+    let mut options = Options::new(&dir);
+    options.max_bytes = if mib == 0 { u64::MAX } else { mib << 20 };
+    fill(options, calls, rate, usize::try_from(sessions)?)?;
     ask(&dir)
 }
 
-fn fill(dir: &Path, calls: u64, rate: u64, sessions: usize) -> Result<(), Box<dyn Error>> {
-    let mut options = Options::new(dir);
-    options.max_bytes = 1 << 40;
+fn fill(options: Options, calls: u64, rate: u64, sessions: usize) -> Result<(), Box<dyn Error>> {
+    let file = options.dir.join("calls.db");
     let writer = open(options)?;
     let mut maker = Maker::new(writer.ids(), sessions);
     let begun = Instant::now();
@@ -86,7 +87,7 @@ fn fill(dir: &Path, calls: u64, rate: u64, sessions: usize) -> Result<(), Box<dy
     let health = writer.health();
     let written = written_bytes()?;
     writer.close()?;
-    let size = fs::metadata(dir.join("calls.db"))?.len();
+    let size = fs::metadata(file)?.len();
     let each = |figure: f64| figure / sent as f64;
     println!(
         "calls              {sent} in {:.2} s: {:.0}/s (making them took {:.2} s)",

@@ -1,8 +1,9 @@
 //! Blocks: documents of one commit, packed together and compressed as one zstd frame with a checksum.
 //!
-//! The first byte of a block is its format. Format 1 compresses with `block/dictionary.bin`, four kilobytes of what
+//! The first byte of a block is its format. Format 1 is read with `block/dictionary.bin`, four kilobytes of what
 //! documents are made of anyway (header names, methods, the frame of a result), put together once by hand: with little
 //! traffic, when a commit has one call, it more than halves them. It can never change; another one is another format.
+//! A large block has all that in it already, so it is written without, which is faster.
 //!
 //! A block explains itself: each document carries its length, what it is, and the key of its row. Rows only name the
 //! block, so a block can be rewritten without touching them. Damage to one costs the documents in it and nothing else.
@@ -19,6 +20,8 @@ const FORMAT: u8 = 1;
 const DICTIONARY: &[u8] = include_bytes!("block/dictionary.bin");
 /// A block is closed once it has this much before compression. Larger ones compress better by little and cost every reader more.
 pub(crate) const ENOUGH: usize = 64 * 1024;
+/// From this size on the dictionary is of no use.
+const LARGE: usize = 8 * 1024;
 /// More than this is not allocated for a block, whatever its frame claims.
 const MOST: usize = 1 << 30;
 /// zstd frames that decoders skip begin with this.
@@ -64,7 +67,8 @@ pub(crate) struct Packer {
     scratch: Vec<u8>,
     frame: Vec<u8>,
     packed: Vec<u8>,
-    compressor: Compressor<'static>,
+    plain: Compressor<'static>,
+    with_dictionary: Compressor<'static>,
 }
 
 /// What was packed.
@@ -77,11 +81,14 @@ pub(crate) struct Packed<'a> {
 
 impl Packer {
     pub(crate) fn new(level: i32) -> Result<Self, StoreError> {
-        let mut compressor =
+        let mut plain = Compressor::new(level).map_err(StoreError::Compression)?;
+        let mut with_dictionary =
             Compressor::with_dictionary(level, DICTIONARY).map_err(StoreError::Compression)?;
-        compressor
-            .set_parameter(CParameter::ChecksumFlag(true))
-            .map_err(StoreError::Compression)?;
+        for compressor in [&mut plain, &mut with_dictionary] {
+            compressor
+                .set_parameter(CParameter::ChecksumFlag(true))
+                .map_err(StoreError::Compression)?;
+        }
         Ok(Self {
             raw: Vec::with_capacity(2 * ENOUGH),
             base: 0,
@@ -89,7 +96,8 @@ impl Packer {
             scratch: Vec::with_capacity(4096),
             frame: Vec::new(),
             packed: Vec::new(),
-            compressor,
+            plain,
+            with_dictionary,
         })
     }
 
@@ -131,7 +139,12 @@ impl Packer {
         self.frame.clear();
         self.frame
             .reserve(zstd::zstd_safe::compress_bound(self.raw.len()));
-        self.compressor
+        let compressor = if self.raw.len() < LARGE {
+            &mut self.with_dictionary
+        } else {
+            &mut self.plain
+        };
+        compressor
             .compress_to_buffer(&self.raw, &mut self.frame)
             .map_err(StoreError::Compression)?;
         self.packed.clear();

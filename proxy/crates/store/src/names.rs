@@ -71,7 +71,7 @@ fn used(
     at: Micros,
 ) -> Result<i64> {
     if let Some((num, hour)) = known.get(text)
-        && at < hour + HOUR
+        && at < hour.saturating_add(HOUR)
     {
         return Ok(*num);
     }

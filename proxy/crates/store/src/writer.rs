@@ -17,6 +17,7 @@ use crate::record::{Call, Catalogue, Message, Session};
 use crate::retention::{Limits, Retention};
 
 mod commit;
+mod put;
 mod queue;
 mod sessions;
 mod wal;
@@ -136,6 +137,7 @@ pub fn open(options: Options) -> Result<Writer, StoreError> {
         wal: Wal::new(&dir),
         retention: Retention::new(limits),
         moved: false,
+        last_commit: Duration::ZERO,
     };
     let thread = thread::Builder::new()
         .name("callbox-writer".to_owned())

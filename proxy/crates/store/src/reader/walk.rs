@@ -179,9 +179,10 @@ impl Stream {
         self.fetched = keys.collect::<Result<_>>()?;
         let whole = self.fetched.len() < self.portion as usize;
         self.portion = (self.portion * 2).min(MOST);
+        // Keys are positive, and none is the largest number: `put` sees to it.
         self.rest = match (self.fetched.back(), direction) {
-            (Some(reached), Direction::Forward) if !whole => *reached + 1..=end,
-            (Some(reached), Direction::Backward) if !whole => start..=*reached - 1,
+            (Some(reached), Direction::Forward) if !whole => reached.saturating_add(1)..=end,
+            (Some(reached), Direction::Backward) if !whole => start..=reached.saturating_sub(1),
             _ => RangeInclusive::new(1, 0),
         };
         Ok(())

@@ -7,7 +7,7 @@ use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::commit::Done;
+use super::put::Done;
 use super::{Batch, Record};
 use crate::health::{DropReason, Health, State};
 use crate::record::{Call, Http, Micros};

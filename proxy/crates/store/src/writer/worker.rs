@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::commit::{Done, Log};
+use super::commit::Log;
+use super::put::Done;
 use super::queue::{Group, Queue};
 use super::wal::Wal;
 use crate::clock;
@@ -25,8 +26,10 @@ const LAST_DELAY: Duration = Duration::from_secs(1);
 const SUMMARY: Duration = Duration::from_mins(1);
 /// Attempts that remain when the log is being closed.
 const LAST_ATTEMPTS: u32 = 3;
-/// Time for retention between two commits.
-const RETENTION_SHARE: Duration = Duration::from_millis(10);
+/// Time for retention between two commits: at least the one, as much as the last commit took, at most the other. To
+/// remove a call is cheaper than to store one, so retention keeps up with any load, and no commit waits for long.
+const RETENTION_SHARE: (Duration, Duration) =
+    (Duration::from_millis(10), Duration::from_millis(40));
 
 /// The thread's own state.
 pub(crate) struct Worker {
@@ -40,6 +43,7 @@ pub(crate) struct Worker {
     pub(crate) retention: Retention,
     /// Whether the log's file is known to be gone.
     pub(crate) moved: bool,
+    pub(crate) last_commit: Duration,
 }
 
 impl Worker {
@@ -81,7 +85,8 @@ impl Worker {
             let begun = Instant::now();
             let error = match self.log.commit(&group.batches) {
                 Ok(done) => {
-                    self.stored(group, done, begun.elapsed());
+                    self.last_commit = begun.elapsed();
+                    self.stored(group, done, self.last_commit);
                     return Ok(());
                 }
                 Err(error) => error,
@@ -173,7 +178,9 @@ impl Worker {
     }
 
     fn retain(&mut self) {
-        match self.retention.work(&mut self.log.conn, RETENTION_SHARE) {
+        let (least, most) = RETENTION_SHARE;
+        let share = self.last_commit.clamp(least, most);
+        match self.retention.work(&mut self.log.conn, share) {
             Ok(pruned) => self.queue.pruned(pruned),
             Err(error) => tracing::debug!(%error, "retention put off"),
         }

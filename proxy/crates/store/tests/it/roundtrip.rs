@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use callbox_store::{
-    Call, CallEvent, Capture, Captured, Catalogue, Client, Direction, End, Http, Message, Outcome,
-    RawJson, Reader, Record, Sample, Session, SessionSource, open,
+    Call, CallEvent, CallFilter, Capture, Captured, Catalogue, Client, Direction, DropReason, End,
+    Http, Message, Outcome, RawJson, Reader, Record, Sample, Session, SessionSource, open,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -333,4 +333,46 @@ fn a_session_is_found_by_its_key_with_its_last_number_and_learns() {
         reader.call(first.id).unwrap().unwrap().session.client,
         later.client
     );
+}
+
+/// Clocks and counters at their limits: stored, or refused and counted, and nothing panics.
+#[test]
+fn extreme_times_and_ids_do_no_harm() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = open(options(dir.path())).unwrap();
+    let mut ids = writer.ids();
+    let session = session(1);
+    let extremes = [i64::MIN, -1, 0, 1, i64::MAX].map(|started_at| Call {
+        started_at,
+        duration_us: Some(u64::MAX),
+        ..crate::sample::call(&mut ids, &session, 1, NOON)
+    });
+    let no_keys = [0_u128, 1 << 64, u128::MAX, i128::MAX.unsigned_abs()];
+    let refused = no_keys.map(|id| Call {
+        id: uuid::Uuid::from_u128(id),
+        ..extremes[2].clone()
+    });
+    assert!(store(&writer, crate::sample::calls(extremes.clone())));
+    assert!(store(&writer, crate::sample::calls(refused)));
+    let health = writer.health();
+    // An id of 1 << 64 is strange, and a key.
+    assert_eq!(
+        (health.stored, health.dropped_for(DropReason::Invalid)),
+        (6, 3)
+    );
+    let reader = Reader::open(dir.path()).unwrap();
+    for call in &extremes {
+        assert!(reader.call(call.id).unwrap().is_some());
+    }
+    let around = CallFilter {
+        since: Some(i64::MIN),
+        until: Some(i64::MAX),
+        ..CallFilter::default()
+    };
+    // Before the last microsecond, and after the epoch by their ids.
+    assert_eq!(reader.calls(&around, None).unwrap().len(), 4);
+    for call in reader.calls(&CallFilter::default(), None).unwrap() {
+        assert!(call.to_json().starts_with('{'));
+    }
+    writer.close().unwrap();
 }
