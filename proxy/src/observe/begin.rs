@@ -239,7 +239,6 @@ impl Core {
             return;
         };
         let seat = request.seat.clone();
-        request.id = leg.id;
         request.exchange = exchange.id;
         (request.live, request.answered) = (true, false);
         let Some(call) = request.call() else { return };
@@ -271,6 +270,7 @@ impl Core {
         if let Wait::Input(asks) = wait {
             self.links.stop(&asks, no);
         }
+        self.requests.rename(no, leg.id);
         self.requests.weigh(no);
         exchange.seat = seat;
         exchange.requests.push(no);
