@@ -298,13 +298,13 @@ impl Core {
         arguments.map_or(0, |arguments| self.hasher.hash_one(arguments.get()))
     }
 
-    fn http(&self, reading: &Reading<'_>) -> Http {
+    fn http(&mut self, reading: &Reading<'_>) -> Http {
         let head = reading.head;
         Http {
             method: head.method.as_str().to_owned(),
             target: self.rules.redactor.target(&head.target).into_owned(),
             version: version(head.version).to_owned(),
-            request_headers: self.rules.headers(&head.headers),
+            request_headers: self.headers(&head.headers),
             response_headers: Vec::new(),
         }
     }
@@ -391,11 +391,7 @@ impl Core {
                 return false;
             };
             let header = lines(&reading.head.headers).find(|(name, _)| {
-                name.get(..10)
-                    .is_some_and(|prefix| prefix.eq_ignore_ascii_case("mcp-param-"))
-                    && name
-                        .get(10..)
-                        .is_some_and(|name| name.eq_ignore_ascii_case(&param.header))
+                name.strip_prefix(b"mcp-param-") == Some(param.header.as_bytes())
             });
             match header.map(|(_, header)| decode(header)) {
                 // A header that is missing is the server's to refuse.
@@ -457,11 +453,17 @@ impl Core {
         let Some(down) = &exchange.down else { return };
         let status = down.head.status.as_u16();
         let mut headers = None;
+        let Self {
+            requests,
+            clean,
+            rules,
+            ..
+        } = self;
         for (at, no) in exchange.requests.iter().enumerate() {
-            let Some(call) = self.requests.call(*no) else {
+            let Some(call) = requests.call(*no) else {
                 continue;
             };
-            let lines = headers.get_or_insert_with(|| self.rules.headers(&down.head.headers));
+            let lines = headers.get_or_insert_with(|| clean.of(rules, &down.head.headers));
             call.record.http_status = Some(status);
             call.record.http.response_headers = if at + 1 == exchange.requests.len() {
                 std::mem::take(lines)

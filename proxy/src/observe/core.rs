@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use callbox_store::{Batch, Capture, Client, Ids, Micros, Outcome, Record, Session, SessionSource};
+use callbox_store::{
+    Batch, Capture, Client, HeaderLine, Ids, Micros, Outcome, Record, Session, SessionSource,
+};
 use callbox_telemetry::Metrics;
 use callbox_telemetry::metrics::CallFacts;
 use uuid::Uuid;
@@ -18,10 +20,11 @@ use super::exchange::Exchange;
 use super::link::Links;
 use super::lists::Lists;
 use super::outcome;
-use super::rules::Rules;
+use super::rules::{CleanLines, Rules};
 use super::sessions::{Finder, Sessions};
 use super::{calls, sessions};
 use crate::recorder::Counts;
+use crate::tap::HeaderText;
 
 /// Clients without sessions whose introduction is remembered, and endpoints that are announced.
 const MAX_HINTS: usize = 4096;
@@ -44,6 +47,7 @@ pub(super) struct Core {
     pub(super) out: Batch,
     /// Stands in until a message's session is known.
     pub(super) nobody: Arc<Session>,
+    pub(super) clean: CleanLines,
     pub(super) hasher: RandomState,
     began: Instant,
     /// Seconds since then, at the last event.
@@ -93,6 +97,7 @@ impl Core {
                 protocol_version: None,
                 started_at: 0,
             }),
+            clean: CleanLines::default(),
             hasher: RandomState::new(),
             began: now,
             secs: 0,
@@ -103,6 +108,7 @@ impl Core {
     pub(super) fn reload(&mut self, rules: Rules) {
         self.sessions.idle = seconds(rules.session_idle);
         self.budget.set_limit(rules.buffer_bytes);
+        self.clean = CleanLines::default();
         self.rules = rules;
     }
 
@@ -111,6 +117,11 @@ impl Core {
         self.secs = self
             .secs
             .max(seconds(now.saturating_duration_since(self.began)));
+    }
+
+    /// Header lines for the log.
+    pub(super) fn headers(&mut self, text: &HeaderText) -> Vec<HeaderLine> {
+        self.clean.of(&self.rules, text)
     }
 
     /// Puts a request into the tables.

