@@ -31,6 +31,7 @@ mod find;
 mod head;
 mod identity;
 mod incoming;
+mod lines;
 mod link;
 mod lists;
 mod messages;

@@ -3,7 +3,7 @@
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
-use callbox_store::{Call, Capture, Captured, End, Http, Outcome, RawJson};
+use callbox_store::{Call, Capture, Captured, End, Headers, Http, Outcome, RawJson};
 use callbox_wire::mcp::header::{decode, same_value};
 use callbox_wire::mcp::{Method, Params, catalogue};
 use callbox_wire::redact::Place;
@@ -149,8 +149,7 @@ impl Core {
             .sessions
             .peek(&seat.key)
             .and_then(|active| active.catalogue.clone());
-        let catalogue =
-            listed.or_else(|| self.lists.in_force(&self.rules, reading.scope(), self.secs));
+        let catalogue = listed.or_else(|| self.list_of(reading.scope()));
         let parent = trace(params, &reading.facts);
         let record = Call {
             id: self.ids.next(head.at_wall),
@@ -305,7 +304,7 @@ impl Core {
             target: self.rules.redactor.target(&head.target).into_owned(),
             version: version(head.version).to_owned(),
             request_headers: self.headers(&head.headers),
-            response_headers: Vec::new(),
+            response_headers: Headers::default(),
         }
     }
 
@@ -372,9 +371,7 @@ impl Core {
             .sessions
             .peek(&seat.key)
             .and_then(|active| active.catalogue.clone());
-        let Some(list) =
-            listed.or_else(|| self.lists.in_force(&self.rules, reading.scope(), self.secs))
-        else {
+        let Some(list) = listed.or_else(|| self.list_of(reading.scope())) else {
             return false;
         };
         let Some(mirrors) = self.lists.mirrors(&self.rules, &list, self.secs) else {
@@ -455,7 +452,7 @@ impl Core {
         let mut headers = None;
         let Self {
             requests,
-            clean,
+            lines,
             rules,
             ..
         } = self;
@@ -463,12 +460,12 @@ impl Core {
             let Some(call) = requests.call(*no) else {
                 continue;
             };
-            let lines = headers.get_or_insert_with(|| clean.of(rules, &down.head.headers));
+            let known = headers.get_or_insert_with(|| lines.record(rules, &down.head.headers));
             call.record.http_status = Some(status);
             call.record.http.response_headers = if at + 1 == exchange.requests.len() {
-                std::mem::take(lines)
+                std::mem::take(known)
             } else {
-                lines.clone()
+                known.clone()
             };
             call.changed = true;
         }

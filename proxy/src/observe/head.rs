@@ -3,6 +3,7 @@
 //! Names are in lower case, as hyper gives them. Nothing here is allocated for what a request does not have.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use callbox_config::IdentitySource;
 use memchr::{memchr, memmem};
@@ -97,10 +98,13 @@ impl<'a> ResponseFacts<'a> {
     }
 }
 
+static NAMES_CODING: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| memmem::Finder::new("content-encoding:"));
+
 /// The content coding of a body, its lines as one list.
 pub(super) fn content_encoding(text: &HeaderText) -> Option<String> {
     // Most bodies have none, and one search tells.
-    memmem::find(&text.0, b"content-encoding:")?;
+    NAMES_CODING.find(&text.0)?;
     let values: Vec<_> = lines(text)
         .filter(|(name, _)| *name == b"content-encoding")
         .map(|(_, value)| String::from_utf8_lossy(value))

@@ -3,11 +3,10 @@
 //! This is the only place where recorded text is made: whatever leaves the observer went through the redactor here.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::time::Duration;
 
 use callbox_config::{Detector as Configured, IdentitySource, Payloads, Settings};
-use callbox_store::{HeaderLine, Keys, RawJson};
+use callbox_store::{Keys, RawJson};
 use callbox_wire::collect::Overflow;
 use callbox_wire::redact::{self, Detector, Place, Redactor};
 use serde_json::value::RawValue;
@@ -71,13 +70,8 @@ impl Rules {
     }
 
     pub(super) fn identity(&self, headers: &HeaderText, authorization: Option<&[u8]>) -> Identity {
-        Identity::of(
-            headers,
-            authorization,
-            &self.principal,
-            self.tenant.as_ref(),
-            &self.redactor,
-        )
+        let sources = (&self.principal, self.tenant.as_ref());
+        Identity::of(headers, authorization, sources, &self.redactor)
     }
 
     /// JSON for the log.
@@ -122,59 +116,6 @@ impl Rules {
         };
         Some(quoted(&readable))
     }
-}
-
-/// Header lines that are known to hold nothing to redact: most of them come with every request.
-#[derive(Debug, Default)]
-pub(super) struct CleanLines(HashSet<Box<[u8]>>, Vec<u8>);
-
-/// Lines kept; when they are more, keeping begins anew.
-const MAX_CLEAN: usize = 4096;
-/// Longest line kept.
-const MAX_CLEAN_BYTES: usize = 256;
-/// What differs in every request, or is never rewritten, is not worth keeping.
-const FLEETING: [&[u8]; 4] = [b"content-length", b"date", b"traceparent", b"x-request-id"];
-
-impl CleanLines {
-    /// Header lines for the log; none when payloads are not kept.
-    pub(super) fn of(&mut self, rules: &Rules, text: &HeaderText) -> Vec<HeaderLine> {
-        if !rules.keep_payloads {
-            return Vec::new();
-        }
-        let mut lines = Vec::with_capacity(16);
-        for (name, value) in head::lines(text) {
-            let length = name.len() + 1 + value.len();
-            let readable = head::readable(value);
-            let name_text = head::readable(name);
-            let line = line_of(&mut self.1, name, value);
-            if self.0.contains(line) {
-                lines.push((name_text.into_owned(), readable.into_owned()));
-                continue;
-            }
-            let redacted = rules.redactor.header(&name_text, &readable);
-            if matches!(redacted, Cow::Borrowed(_))
-                && length <= MAX_CLEAN_BYTES
-                && !FLEETING.contains(&name)
-            {
-                if self.0.len() >= MAX_CLEAN {
-                    self.0.clear();
-                }
-                self.0.insert(line.into());
-            }
-            let redacted = redacted.into_owned();
-            lines.push((name_text.into_owned(), redacted));
-        }
-        lines
-    }
-}
-
-/// Name and value as the set holds them.
-fn line_of<'a>(line: &'a mut Vec<u8>, name: &[u8], value: &[u8]) -> &'a [u8] {
-    line.clear();
-    line.extend_from_slice(name);
-    line.push(b':');
-    line.extend_from_slice(value);
-    line
 }
 
 /// A text as a JSON string.

@@ -15,7 +15,7 @@ use crate::tap::{BodyEnd, Event, RequestHead, ResponseHead};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const CALLS: u64 = 200_000;
+const CALLS: u64 = 50_000;
 
 struct Shape {
     name: &'static str,
