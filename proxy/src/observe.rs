@@ -27,9 +27,11 @@ mod calls;
 mod client;
 mod core;
 mod exchange;
+mod find;
 mod head;
 mod identity;
 mod incoming;
+mod lines;
 mod link;
 mod lists;
 mod messages;
@@ -174,7 +176,7 @@ impl Observer {
                     match (side, &mut exchange.down) {
                         (Side::Request, _) => exchange.up.lose(budget),
                         (Side::Response, Some(down)) => down.body.lose(budget),
-                        (Side::Response, None) => {}
+                        (Side::Response, None) => exchange.headless = true,
                     }
                 }
             }
@@ -231,6 +233,7 @@ impl Observer {
             kind: Kind::Plain,
             modern: false,
             batch: false,
+            headless: false,
             produced: false,
         };
         self.exchanges.insert(id, Box::new(exchange));
@@ -247,8 +250,7 @@ impl Observer {
         self.core.at(now);
         for (_, mut exchange) in self.exchanges.drain() {
             if !exchange.held.is_empty() {
-                exchange.seat = Some(self.core.late_seat(&exchange, None, None));
-                self.core.release(&mut exchange);
+                self.core.settle_seat(&mut exchange);
             }
         }
         self.core.finish();

@@ -518,18 +518,15 @@ fn payload(rules: &Rules, record: &mut Call, message: &Incoming<'_>) {
 /// Whether an error means that the server does not know the session any more: 404 as the specification says (unless it is
 /// about the method), or the 400 that some servers answer instead, which names no request.
 fn is_session_lost(exchange: &Exchange, message: &Incoming<'_>) -> bool {
-    if exchange.modern || super::head::value(&exchange.head.headers, "mcp-session-id").is_none() {
-        return false;
-    }
-    let code = message.error.and_then(|error| ErrorFacts::of(error).code);
-    match exchange.status() {
-        Some(404) => code != Some(-32601),
-        Some(400) => {
-            matches!(code, Some(-32000 | -32001))
-                && matches!(message.id, IdField::Null | IdField::Missing)
-        }
+    let code = || message.error.and_then(|error| ErrorFacts::of(error).code);
+    let unnamed = matches!(message.id, IdField::Null | IdField::Missing);
+    let lost = match exchange.status() {
+        Some(404) => code() != Some(-32601),
+        Some(400) => unnamed && matches!(code(), Some(-32000 | -32001)),
         _ => false,
-    }
+    };
+    lost && !exchange.modern
+        && super::head::value(&exchange.head.headers, "mcp-session-id").is_some()
 }
 
 impl OpenCall {

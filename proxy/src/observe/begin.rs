@@ -3,7 +3,7 @@
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
-use callbox_store::{Call, Capture, Captured, End, Http, Outcome, RawJson};
+use callbox_store::{Call, Capture, Captured, End, Headers, Http, Outcome, RawJson};
 use callbox_wire::mcp::header::{decode, same_value};
 use callbox_wire::mcp::{Method, Params, catalogue};
 use callbox_wire::redact::Place;
@@ -149,8 +149,7 @@ impl Core {
             .sessions
             .peek(&seat.key)
             .and_then(|active| active.catalogue.clone());
-        let catalogue =
-            listed.or_else(|| self.lists.in_force(&self.rules, reading.scope(), self.secs));
+        let catalogue = listed.or_else(|| self.list_of(reading.scope()));
         let parent = trace(params, &reading.facts);
         let record = Call {
             id: self.ids.next(head.at_wall),
@@ -239,7 +238,6 @@ impl Core {
             return;
         };
         let seat = request.seat.clone();
-        request.id = leg.id;
         request.exchange = exchange.id;
         (request.live, request.answered) = (true, false);
         let Some(call) = request.call() else { return };
@@ -271,6 +269,7 @@ impl Core {
         if let Wait::Input(asks) = wait {
             self.links.stop(&asks, no);
         }
+        self.requests.rename(no, leg.id);
         self.requests.weigh(no);
         exchange.seat = seat;
         exchange.requests.push(no);
@@ -298,14 +297,14 @@ impl Core {
         arguments.map_or(0, |arguments| self.hasher.hash_one(arguments.get()))
     }
 
-    fn http(&self, reading: &Reading<'_>) -> Http {
+    fn http(&mut self, reading: &Reading<'_>) -> Http {
         let head = reading.head;
         Http {
             method: head.method.as_str().to_owned(),
             target: self.rules.redactor.target(&head.target).into_owned(),
             version: version(head.version).to_owned(),
-            request_headers: self.rules.headers(&head.headers),
-            response_headers: Vec::new(),
+            request_headers: self.headers(&head.headers),
+            response_headers: Headers::default(),
         }
     }
 
@@ -372,9 +371,7 @@ impl Core {
             .sessions
             .peek(&seat.key)
             .and_then(|active| active.catalogue.clone());
-        let Some(list) =
-            listed.or_else(|| self.lists.in_force(&self.rules, reading.scope(), self.secs))
-        else {
+        let Some(list) = listed.or_else(|| self.list_of(reading.scope())) else {
             return false;
         };
         let Some(mirrors) = self.lists.mirrors(&self.rules, &list, self.secs) else {
@@ -391,11 +388,7 @@ impl Core {
                 return false;
             };
             let header = lines(&reading.head.headers).find(|(name, _)| {
-                name.get(..10)
-                    .is_some_and(|prefix| prefix.eq_ignore_ascii_case("mcp-param-"))
-                    && name
-                        .get(10..)
-                        .is_some_and(|name| name.eq_ignore_ascii_case(&param.header))
+                name.strip_prefix(b"mcp-param-") == Some(param.header.as_bytes())
             });
             match header.map(|(_, header)| decode(header)) {
                 // A header that is missing is the server's to refuse.
@@ -457,16 +450,22 @@ impl Core {
         let Some(down) = &exchange.down else { return };
         let status = down.head.status.as_u16();
         let mut headers = None;
+        let Self {
+            requests,
+            lines,
+            rules,
+            ..
+        } = self;
         for (at, no) in exchange.requests.iter().enumerate() {
-            let Some(call) = self.requests.call(*no) else {
+            let Some(call) = requests.call(*no) else {
                 continue;
             };
-            let lines = headers.get_or_insert_with(|| self.rules.headers(&down.head.headers));
+            let known = headers.get_or_insert_with(|| lines.record(rules, &down.head.headers));
             call.record.http_status = Some(status);
             call.record.http.response_headers = if at + 1 == exchange.requests.len() {
-                std::mem::take(lines)
+                std::mem::take(known)
             } else {
-                lines.clone()
+                known.clone()
             };
             call.changed = true;
         }

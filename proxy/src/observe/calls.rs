@@ -1,5 +1,6 @@
 //! Open requests of clients: the table they wait in, and a call while it is not concluded.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Instant;
 
 use callbox_store::{Call, CallEvent, Outcome};
@@ -10,6 +11,7 @@ use uuid::Uuid;
 
 use super::bounded::{DigestMap, Key};
 use super::link::Asks;
+use super::open::Open;
 use super::rules::{MAX_NAME, clipped};
 use super::sessions::Seat;
 
@@ -18,6 +20,9 @@ pub(super) type RequestNo = u64;
 
 /// Events of an answer that are listed; later ones are counted.
 const MAX_EVENTS: usize = 1000;
+
+/// Open requests of one session with the same id that are looked at.
+const MAX_ALIKE: usize = 16;
 
 /// A request of a client that may still be answered.
 #[derive(Debug)]
@@ -185,6 +190,9 @@ pub(super) fn micros(at: Instant, since: Instant) -> u64 {
 pub(super) struct Requests {
     next: RequestNo,
     all: DigestMap<RequestNo, Request>,
+    /// By session and id, both hashed.
+    by_id: DigestMap<u64, Open>,
+    hasher: RandomState,
     /// Payload bytes of all calls in here.
     pub(super) bytes: usize,
 }
@@ -196,6 +204,9 @@ impl Requests {
 
     pub(super) fn add(&mut self, request: Request) -> RequestNo {
         self.next += 1;
+        if let Some(slot) = self.slot_of(&request) {
+            self.by_id.entry(slot).or_default().push(self.next);
+        }
         if let What::Call(call) = &request.what {
             self.bytes += call.weight;
         }
@@ -218,10 +229,49 @@ impl Requests {
 
     pub(super) fn take(&mut self, no: RequestNo) -> Option<Request> {
         let request = self.all.remove(&no)?;
+        self.unindex(no, self.slot_of(&request));
         if let What::Call(call) = &request.what {
             self.bytes = self.bytes.saturating_sub(call.weight);
         }
         Some(request)
+    }
+
+    /// Candidates for a session's request with an id, newest first; another id may have the same hash.
+    pub(super) fn with_id(&self, session: &Key, id: &RequestId) -> Vec<RequestNo> {
+        let found = self.by_id.get(&self.slot(session, id));
+        found.map(|open| open.newest(MAX_ALIKE)).unwrap_or_default()
+    }
+
+    /// A further leg has an id of its own.
+    pub(super) fn rename(&mut self, no: RequestNo, id: Option<RequestId>) {
+        let Some(before) = self.all.get(&no).map(|request| self.slot_of(request)) else {
+            return;
+        };
+        self.unindex(no, before);
+        if let Some(request) = self.all.get_mut(&no) {
+            request.id = id;
+        }
+        if let Some(slot) = self.all.get(&no).and_then(|request| self.slot_of(request)) {
+            self.by_id.entry(slot).or_default().push(no);
+        }
+    }
+
+    fn unindex(&mut self, no: RequestNo, slot: Option<u64>) {
+        let Some(slot) = slot else { return };
+        if let Some(open) = self.by_id.get_mut(&slot) {
+            open.forget(no);
+            if open.is_empty() {
+                self.by_id.remove(&slot);
+            }
+        }
+    }
+
+    fn slot_of(&self, request: &Request) -> Option<u64> {
+        Some(self.slot(&request.seat.as_ref()?.key, request.id.as_ref()?))
+    }
+
+    fn slot(&self, session: &Key, id: &RequestId) -> u64 {
+        self.hasher.hash_one((session, id))
     }
 
     /// Accounts for payload that a call took on or gave up.

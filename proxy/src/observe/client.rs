@@ -265,21 +265,14 @@ impl Core {
 
     /// A client takes a call back; the call, when it is known.
     fn cancel(&mut self, seat: &Seat, id: &rpc::RequestId, at: Instant) -> Option<uuid::Uuid> {
-        let open = self.sessions.peek(&seat.key)?.open.as_slice().to_vec();
-        let mut candidates: Vec<_> = open
-            .into_iter()
-            .filter(|no| {
-                self.requests
-                    .get(*no)
-                    .is_some_and(|request| request.has_id(id))
-            })
-            .collect();
+        let candidates = self.requests.with_id(&seat.key, id);
         // The newest first: an older one of that id is no longer open in the client's eyes.
-        candidates.sort_unstable();
-        let no = *candidates.iter().rev().find(|no| {
+        let no = candidates.into_iter().find(|no| {
             let aborted = |outcome| matches!(outcome, Outcome::Aborted | Outcome::Lost);
             self.requests
-                .call(**no)
+                .get(*no)
+                .filter(|request| request.has_id(id))
+                .and_then(Request::call)
                 .is_some_and(|call| call.waits() || aborted(call.record.outcome))
         })?;
         let call = self.requests.call(no)?;

@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use callbox_store::{Batch, Capture, Client, Ids, Micros, Outcome, Record, Session, SessionSource};
+use callbox_store::{
+    Batch, Capture, Client, Headers, Ids, Micros, Outcome, Record, Session, SessionSource,
+};
 use callbox_telemetry::Metrics;
 use callbox_telemetry::metrics::CallFacts;
 use uuid::Uuid;
@@ -15,12 +17,14 @@ use super::body::Budget;
 use super::bounded::Bounded;
 use super::calls::{OpenCall, Request, RequestNo, What};
 use super::exchange::Exchange;
-use super::link::Links;
+use super::lines::Lines;
+use super::link::{Links, Scope};
 use super::lists::Lists;
 use super::rules::Rules;
 use super::sessions::{Finder, Sessions};
 use super::{calls, sessions};
 use crate::recorder::Counts;
+use crate::tap::HeaderText;
 
 /// Clients without sessions whose introduction is remembered, and endpoints that are announced.
 const MAX_HINTS: usize = 4096;
@@ -43,6 +47,7 @@ pub(super) struct Core {
     pub(super) out: Batch,
     /// Stands in until a message's session is known.
     pub(super) nobody: Arc<Session>,
+    pub(super) lines: Lines,
     pub(super) hasher: RandomState,
     began: Instant,
     /// Seconds since then, at the last event.
@@ -92,6 +97,7 @@ impl Core {
                 protocol_version: None,
                 started_at: 0,
             }),
+            lines: Lines::default(),
             hasher: RandomState::new(),
             began: now,
             secs: 0,
@@ -102,6 +108,7 @@ impl Core {
     pub(super) fn reload(&mut self, rules: Rules) {
         self.sessions.idle = seconds(rules.session_idle);
         self.budget.set_limit(rules.buffer_bytes);
+        self.lines = Lines::default();
         self.rules = rules;
     }
 
@@ -110,6 +117,20 @@ impl Core {
         self.secs = self
             .secs
             .max(seconds(now.saturating_duration_since(self.began)));
+    }
+
+    /// The tool list in force for a principal.
+    pub(super) fn list_of(&mut self, scope: Scope<'_>) -> Option<Arc<str>> {
+        if self.lists.none_in_force() {
+            return None;
+        }
+        let key = scope.digest(&self.rules.redactor, "list", &[]);
+        self.lists.in_force(&key, self.secs)
+    }
+
+    /// Header lines for the log.
+    pub(super) fn headers(&mut self, text: &HeaderText) -> Headers {
+        self.lines.record(&self.rules, text)
     }
 
     /// Puts a request into the tables.

@@ -36,6 +36,8 @@ pub(super) struct Exchange {
     pub(super) kind: Kind,
     pub(super) modern: bool,
     pub(super) batch: bool,
+    /// The response's head was dropped by the tap.
+    pub(super) headless: bool,
     /// Something of it went to the log.
     pub(super) produced: bool,
 }

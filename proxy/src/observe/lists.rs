@@ -138,18 +138,13 @@ impl Lists {
         (hash, record)
     }
 
-    /// The list in force for a principal.
-    pub(super) fn in_force(
-        &mut self,
-        rules: &Rules,
-        scope: Scope<'_>,
-        now: u32,
-    ) -> Option<Arc<str>> {
-        if self.in_force.is_empty() {
-            return None;
-        }
-        let key = scope.digest(&rules.redactor, "list", &[]);
-        self.in_force.get(&key, now).cloned()
+    pub(super) fn none_in_force(&self) -> bool {
+        self.in_force.is_empty()
+    }
+
+    /// The list in force under a principal's key.
+    pub(super) fn in_force(&mut self, key: &Key, now: u32) -> Option<Arc<str>> {
+        self.in_force.get(key, now).cloned()
     }
 
     /// The headers that a tool of a list wants its arguments mirrored into.

@@ -17,6 +17,9 @@ use super::sessions::Seat;
 /// Longest spelling of an id that is kept.
 const MAX_ID: usize = 4096;
 
+/// Messages that wait for a handshake to be answered.
+const MAX_HELD: usize = 256;
+
 /// What a message's record says, its session and id aside.
 #[derive(Debug)]
 pub(super) struct Note {
@@ -66,6 +69,9 @@ impl Core {
             self.out.records.push(Record::Message(message));
         } else {
             exchange.held.push(message);
+            if exchange.held.len() >= MAX_HELD {
+                self.settle_seat(exchange);
+            }
         }
     }
 

@@ -25,6 +25,18 @@ impl Open {
         }
     }
 
+    /// The last ones that were added, newest first.
+    pub(super) fn newest(&self, most: usize) -> Vec<RequestNo> {
+        self.as_slice().iter().rev().take(most).copied().collect()
+    }
+
+    /// Takes a request out, wherever it is.
+    pub(super) fn forget(&mut self, no: RequestNo) {
+        if let Some(place) = self.as_slice().iter().position(|known| *known == no) {
+            self.remove(u32::try_from(place).unwrap_or(u32::MAX), no);
+        }
+    }
+
     /// Adds a request; its place.
     pub(super) fn push(&mut self, no: RequestNo) -> u32 {
         match self {

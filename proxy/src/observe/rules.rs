@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use callbox_config::{Detector as Configured, IdentitySource, Payloads, Settings};
-use callbox_store::{HeaderLine, Keys, RawJson};
+use callbox_store::{Keys, RawJson};
 use callbox_wire::collect::Overflow;
 use callbox_wire::redact::{self, Detector, Place, Redactor};
 use serde_json::value::RawValue;
@@ -70,13 +70,8 @@ impl Rules {
     }
 
     pub(super) fn identity(&self, headers: &HeaderText, authorization: Option<&[u8]>) -> Identity {
-        Identity::of(
-            headers,
-            authorization,
-            &self.principal,
-            self.tenant.as_ref(),
-            &self.redactor,
-        )
+        let sources = (&self.principal, self.tenant.as_ref());
+        Identity::of(headers, authorization, sources, &self.redactor)
     }
 
     /// JSON for the log.
@@ -120,20 +115,6 @@ impl Rules {
             }
         };
         Some(quoted(&readable))
-    }
-
-    /// Header lines for the log; none when payloads are not kept.
-    pub(super) fn headers(&self, text: &HeaderText) -> Vec<HeaderLine> {
-        if !self.keep_payloads {
-            return Vec::new();
-        }
-        head::lines(text)
-            .map(|(name, value)| {
-                let value = head::readable(value);
-                let value = self.redactor.header(name, &value).into_owned();
-                (name.to_owned(), value)
-            })
-            .collect()
     }
 }
 

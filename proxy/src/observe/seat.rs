@@ -64,11 +64,11 @@ pub(super) fn trace<'a>(
 impl Core {
     /// Key of the session that a session header names.
     pub(super) fn session_key(&self, upstream: &str, id: &[u8]) -> Key {
-        Scope {
+        let scope = Scope {
             upstream,
             principal: None,
-        }
-        .digest(&self.rules.redactor, "session", &[id])
+        };
+        scope.digest(&self.rules.redactor, "session", &[id])
     }
 
     /// Key of the session that an endpoint URI stands for.
@@ -172,9 +172,8 @@ impl Core {
             address.as_bytes(),
             tenant.as_bytes(),
         ];
-        let key = reading
-            .scope()
-            .digest(&self.rules.redactor, "inferred", &parts);
+        let scope = reading.scope();
+        let key = scope.digest(&self.rules.redactor, "inferred", &parts);
         let origin = reading.origin(client.as_ref());
         self.sessions.seat(
             key,

@@ -8,32 +8,18 @@ use callbox_wire::mcp::{Method, Params, ResultFacts};
 use callbox_wire::rpc::{self, IdField};
 use callbox_wire::sse::SseEvent;
 use http::StatusCode;
-use uuid::Uuid;
 
 use super::body::{Body, Content, Text};
-use super::calls::{RequestNo, Role, What};
 use super::client::method;
 use super::core::Core;
 use super::exchange::{Down, Exchange, Kind};
+use super::find::Found;
 use super::head::{ResponseFacts, content_encoding};
 use super::identity::Identity;
 use super::incoming::{self, Incoming};
-use super::link::Scope;
 use super::rules::{MAX_NAME, clipped};
 use super::sessions::{Asked, Origin};
 use crate::tap::ResponseHead;
-
-/// The request that a response answers.
-enum Found {
-    /// `odd`: what is wrong with the id, as a flag.
-    Own {
-        no: RequestNo,
-        odd: Option<&'static str>,
-    },
-    /// A request of another exchange of the session.
-    Elsewhere(RequestNo),
-    None,
-}
 
 impl Core {
     pub(super) fn read_head(&mut self, exchange: &mut Exchange, head: Box<ResponseHead>) {
@@ -223,93 +209,6 @@ impl Core {
         }
     }
 
-    fn find(&mut self, exchange: &Exchange, message: &Incoming<'_>) -> Found {
-        let own = |requests: &mut super::calls::Requests,
-                   fits: &dyn Fn(&super::calls::Request) -> bool| {
-            exchange
-                .requests
-                .iter()
-                .copied()
-                .find(|no| requests.get(*no).is_some_and(|request| fits(request)))
-        };
-        let requests = &mut self.requests;
-        // The one request that an answer without a usable id can mean.
-        let only = |requests: &mut super::calls::Requests| {
-            let mut open = exchange.requests.iter().copied().filter_map(|no| {
-                let request = requests.get(no)?;
-                (!request.answered).then_some((no, request.id.is_some()))
-            });
-            match (open.next(), open.next()) {
-                (only, None) => only,
-                _ => None,
-            }
-        };
-        let IdField::Id(id) = &message.id else {
-            return match only(requests) {
-                // What answers an id of `null`, or an error whose sender could not read the id.
-                Some((no, named)) if !named || message.is_error() => Found::Own {
-                    no,
-                    odd: named.then_some("id_missing"),
-                },
-                _ => Found::None,
-            };
-        };
-        let exact = own(requests, &|request| request.has_id(id) && !request.answered)
-            .or_else(|| own(requests, &|request| request.has_id(id)));
-        if let Some(no) = exact {
-            return Found::Own { no, odd: None };
-        }
-        let like = |request: &super::calls::Request| {
-            !request.answered && request.id.as_ref().is_some_and(|known| known.resembles(id))
-        };
-        if let Some(no) = own(requests, &like) {
-            return Found::Own {
-                no,
-                odd: Some("id_type_mismatch"),
-            };
-        }
-        let elsewhere = self.find_elsewhere(exchange, id);
-        match only(&mut self.requests) {
-            // A call known by its headers only has no id to compare.
-            Some((no, false)) => Found::Own { no, odd: None },
-            // A refusal under an id of the server's own.
-            Some((no, true))
-                if elsewhere.is_none() && message.is_error() && !exchange.is_success() =>
-            {
-                Found::Own {
-                    no,
-                    odd: Some("id_mismatch"),
-                }
-            }
-            _ => elsewhere.map_or(Found::None, Found::Elsewhere),
-        }
-    }
-
-    /// A request of the session that was sent on another exchange: the one whose stream is resumed here, else one that
-    /// still waits, else one that was answered (then this is a repetition). Of several the newest.
-    fn find_elsewhere(&mut self, exchange: &Exchange, id: &rpc::RequestId) -> Option<RequestNo> {
-        let seat = exchange.seat.as_ref()?;
-        let open = self.sessions.peek(&seat.key)?.open.as_slice().to_vec();
-        let resumed = match exchange.kind {
-            Kind::Resume => super::head::value(&exchange.head.headers, "last-event-id"),
-            _ => None,
-        };
-        open.into_iter()
-            .filter_map(|no| {
-                let request = self.requests.get(no)?;
-                if !request.has_id(id) {
-                    return None;
-                }
-                let answered = request.answered;
-                let this = request.call().is_some_and(|call| {
-                    resumed.is_some() && call.last_event.as_deref().map(str::as_bytes) == resumed
-                });
-                Some((this, !answered, no))
-            })
-            .max()
-            .map(|(_, _, no)| no)
-    }
-
     fn server_request(&mut self, exchange: &mut Exchange, message: &Incoming<'_>, at: Instant) {
         let params = Params::of(message.params);
         let kind = method(message).unwrap_or(Method::Other);
@@ -381,64 +280,6 @@ impl Core {
         if let (Method::TaskStatus, Some((no, _)), Some(raw)) = (kind, call, message.params) {
             self.task_told(exchange, no, &ResultFacts::of(raw), at);
         }
-    }
-
-    /// The one call that a message on this exchange can be about.
-    fn call_meant(&mut self, exchange: &Exchange, task: Option<&str>) -> Option<(RequestNo, Uuid)> {
-        if let Some(found) = task.and_then(|task| self.call_of_task(exchange, task)) {
-            return Some(found);
-        }
-        let mut meant = exchange.requests.iter().filter_map(|no| {
-            let request = self.requests.get(*no)?;
-            let no = match &request.what {
-                What::Call(_) => *no,
-                What::Other(other) => match other.role {
-                    Role::Task(call) => call?,
-                    _ => return None,
-                },
-            };
-            Some((no, self.requests.call(no)?.record.id))
-        });
-        match (meant.next(), meant.next()) {
-            (Some(only), None) => Some(only),
-            _ => None,
-        }
-    }
-
-    fn call_of_task(&mut self, exchange: &Exchange, task: &str) -> Option<(RequestNo, Uuid)> {
-        let seat = exchange.seat.as_ref()?;
-        let scope = Scope {
-            upstream: &exchange.head.upstream,
-            principal: exchange.identity.principal,
-        };
-        let no = self
-            .links
-            .task(&scope.task(&self.rules.redactor, seat, task))?;
-        Some((no, self.requests.call(no)?.record.id))
-    }
-
-    /// The call that a progress token stands for: of this exchange, else of the session.
-    fn call_of_token(
-        &mut self,
-        exchange: &Exchange,
-        token: &rpc::RequestId,
-    ) -> Option<(RequestNo, Uuid)> {
-        let session = exchange
-            .seat
-            .as_ref()
-            .and_then(|seat| self.sessions.peek(&seat.key));
-        let others = session
-            .map(|active| active.open.as_slice().to_vec())
-            .unwrap_or_default();
-        exchange
-            .requests
-            .iter()
-            .copied()
-            .chain(others.into_iter().rev())
-            .find_map(|no| {
-                let call = self.requests.call(no)?;
-                (call.progress.as_ref() == Some(token)).then_some((no, call.record.id))
-            })
     }
 
     fn each_call(

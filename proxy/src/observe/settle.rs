@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use super::body::Text;
 use super::bounded::Key;
-use super::calls::{OpenCall, Request, RequestNo, Wait, What};
+use super::calls::{OpenCall, Request, RequestNo, Role, Wait, What};
 use super::core::Core;
 use super::exchange::{Exchange, Kind};
 use super::head::value;
@@ -67,10 +67,7 @@ impl Core {
             at,
             plain: plain.as_ref(),
         };
-        if exchange.seat.is_none() {
-            exchange.seat = Some(self.late_seat(exchange, None, None));
-        }
-        self.release(exchange);
+        self.settle_seat(exchange);
         for no in std::mem::take(&mut exchange.requests) {
             self.settle(exchange, no, ending);
         }
@@ -92,16 +89,32 @@ impl Core {
         }
     }
 
+    /// An exchange without a session gets an inferred one, and what was held goes to the log.
+    pub(super) fn settle_seat(&mut self, exchange: &mut Exchange) {
+        if exchange.seat.is_none() {
+            let first = exchange.requests.first();
+            let client = first.and_then(|no| match &self.requests.get(*no)?.what {
+                What::Other(other) => match &other.role {
+                    Role::Initialize(client) => client.clone(),
+                    _ => None,
+                },
+                What::Call(_) => None,
+            });
+            exchange.seat = Some(self.late_seat(exchange, client, None));
+        }
+        self.release(exchange);
+    }
+
     fn settle(&mut self, exchange: &mut Exchange, no: RequestNo, ending: Ending<'_>) {
         let Some(request) = self.requests.get(no) else {
             return;
         };
         request.live = false;
-        let waits = self.may_come(exchange, no, ending.end);
+        let answered = request.answered;
+        let waits = !answered && self.may_come(exchange, no, ending.end);
         let Some(request) = self.requests.get(no) else {
             return;
         };
-        let answered = request.answered;
         if let What::Other(_) = &request.what {
             if answered || !waits {
                 drop(self.close(no));
@@ -117,12 +130,12 @@ impl Core {
         };
         call.changed = true;
         call.record.end = ending.end;
+        captured(call, exchange, answered);
         if let Some(down) = &exchange.down {
             if !batch || !answered {
                 call.record.response_bytes += down.body.bytes;
             }
             call.last_event.clone_from(&down.last_event);
-            captured(call, exchange, answered);
             if down.begun.is_some() {
                 call.flag("incomplete_event");
             }
@@ -142,9 +155,10 @@ impl Core {
                 end: ending.end,
                 status: down.map(|down| down.head.status.as_u16()),
                 fault: down.and_then(|down| down.head.fault),
-                unread: down.is_some_and(|down| {
-                    down.garbled || down.body.lost || down.body.undecoded.is_some()
-                }),
+                unread: exchange.headless
+                    || down.is_some_and(|down| {
+                        down.garbled || down.body.lost || down.body.undecoded.is_some()
+                    }),
                 may_come: waits,
                 accepted: !exchange.modern
                     && down.is_some_and(|down| down.head.status == StatusCode::ACCEPTED),
@@ -469,19 +483,17 @@ impl Core {
 
 /// How much of the response the record holds, and why not all.
 fn captured(call: &mut OpenCall, exchange: &Exchange, answered: bool) {
-    let Some(down) = &exchange.down else { return };
+    let body = exchange.down.as_ref().map(|down| &down.body);
     let capture = &mut call.record.capture;
-    if let Some(why) = &down.body.undecoded
-        && !down.body.lost
-    {
-        if !answered {
-            capture.response = Capture::Undecoded;
-            capture.reason = Some(why.clone());
-            call.flag("undecoded");
-        }
-    } else if down.body.lost {
+    if exchange.headless || body.is_some_and(|body| body.lost) {
         capture.response = Capture::Dropped;
         capture.reason = Some("frames of the response were dropped".to_owned());
+    } else if let Some(why) = body.and_then(|body| body.undecoded.as_ref())
+        && !answered
+    {
+        capture.response = Capture::Undecoded;
+        capture.reason = Some(why.clone());
+        call.flag("undecoded");
     }
 }
 

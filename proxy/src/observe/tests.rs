@@ -11,3 +11,5 @@ mod props;
 mod speed;
 mod tasks;
 mod two_endpoints;
+
+pub(super) use self::feed::settings;

@@ -163,11 +163,8 @@ pub(crate) fn call(
     }
 }
 
-pub(crate) fn lines(headers: &[(&str, &str)]) -> Vec<(String, String)> {
-    headers
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect()
+pub(crate) fn lines(headers: &[(&str, &str)]) -> callbox_store::Headers {
+    headers.iter().copied().collect()
 }
 
 /// A message that belongs to no call.

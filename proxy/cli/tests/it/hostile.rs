@@ -38,7 +38,7 @@ fn evil() -> Data {
     failed.flags = vec![EVIL.to_owned()];
     failed.confirmation = Some(EVIL.to_owned());
     failed.http.target = format!("/{EVIL}");
-    failed.http.request_headers = vec![(EVIL.to_owned(), EVIL.to_owned())];
+    failed.http.request_headers = [(EVIL, EVIL)].into_iter().collect();
     failed.capture.reason = Some(EVIL.to_owned());
     failed.capture.response = callbox_store::Capture::Truncated;
     let mut refused = call(&session, 2, START + 2000, EVIL, &text, "");

@@ -309,7 +309,7 @@ impl Maker {
             method: "POST".to_owned(),
             target: "/mcp".to_owned(),
             version: "HTTP/1.1".to_owned(),
-            request_headers: vec![
+            request_headers: [
                 line("host", "127.0.0.1:8080"),
                 line("content-type", "application/json"),
                 line("accept", "application/json, text/event-stream"),
@@ -318,13 +318,17 @@ impl Maker {
                 line("mcp-protocol-version", "2025-11-25"),
                 line("user-agent", "load/1.0"),
                 line("content-length", &(arguments.len() + 92).to_string()),
-            ],
-            response_headers: vec![
+            ]
+            .into_iter()
+            .collect(),
+            response_headers: [
                 line("content-type", "application/json"),
                 line("content-length", &(result.len() + 40).to_string()),
                 line("date", "Mon, 30 Nov 2026 14:03:07 GMT"),
                 line("x-request-id", &request_id),
-            ],
+            ]
+            .into_iter()
+            .collect(),
         };
         let duration = self.random.random_range(300..40_000);
         Call {

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::codes::Coded;
-use crate::record::{Call, CallEvent, Capture, HeaderLine, Message, RawJson, Sample};
+use crate::headers::Headers;
+use crate::record::{Call, CallEvent, Capture, Message, RawJson, Sample};
 
 pub(crate) mod fields;
 
@@ -126,10 +127,10 @@ pub(crate) fn put_call(out: &mut Vec<u8>, call: &Call) {
     );
 }
 
-fn put_headers(fields: &mut Fields<'_>, tag: u8, headers: &[HeaderLine], request_id: Option<&str>) {
-    for (name, value) in headers {
+fn put_headers(fields: &mut Fields<'_>, tag: u8, headers: &Headers, request_id: Option<&str>) {
+    for (name, value) in headers.iter() {
         fields.bytes(tag, name.as_bytes());
-        if Some(value.as_str()) == request_id {
+        if Some(value) == request_id {
             fields.number(tag::HEADER_IS_REQUEST_ID, 1);
         } else {
             fields.bytes(tag::HEADER_VALUE, value.as_bytes());
@@ -140,7 +141,7 @@ fn put_headers(fields: &mut Fields<'_>, tag: u8, headers: &[HeaderLine], request
 /// Fills in a call that so far has what its row holds.
 pub(crate) fn get_call(doc: &[u8], call: &mut Call) -> Result<(), Fault> {
     let mut input = Input(doc);
-    let mut last_header: Option<(u8, usize)> = None;
+    let mut header: Option<(u8, String)> = None;
     while let Some((tag, value)) = input.field()? {
         match (tag, value) {
             (tag::EXCHANGE, Value::Bytes(bytes)) => call.exchange_id = uuid(bytes)?,
@@ -196,18 +197,16 @@ pub(crate) fn get_call(doc: &[u8], call: &mut Call) -> Result<(), Fault> {
             (tag::HTTP_TARGET, Value::Bytes(bytes)) => call.http.target = text(bytes)?,
             (tag::HTTP_VERSION, Value::Bytes(bytes)) => call.http.version = text(bytes)?,
             (tag::REQUEST_HEADER | tag::RESPONSE_HEADER, Value::Bytes(bytes)) => {
-                let lines = headers(call, tag);
-                lines.push((text(bytes)?, String::new()));
-                last_header = Some((tag, lines.len() - 1));
+                header = Some((tag, text(bytes)?));
             }
             (tag::HEADER_VALUE, Value::Bytes(bytes)) => {
-                let (tag, at) = last_header.ok_or("a header value has no name")?;
-                headers(call, tag)[at].1 = text(bytes)?;
+                let (tag, name) = header.take().ok_or("a header value has no name")?;
+                headers(call, tag).push(&name, &text(bytes)?);
             }
             (tag::HEADER_IS_REQUEST_ID, Value::Number(_)) => {
-                let (tag, at) = last_header.ok_or("a header value has no name")?;
-                headers(call, tag)[at].1 =
-                    call.request_id.clone().ok_or("there is no request id")?;
+                let (tag, name) = header.take().ok_or("a header value has no name")?;
+                let id = call.request_id.clone().ok_or("there is no request id")?;
+                headers(call, tag).push(&name, &id);
             }
             _ => {}
         }
@@ -215,7 +214,7 @@ pub(crate) fn get_call(doc: &[u8], call: &mut Call) -> Result<(), Fault> {
     Ok(())
 }
 
-fn headers(call: &mut Call, tag: u8) -> &mut Vec<HeaderLine> {
+fn headers(call: &mut Call, tag: u8) -> &mut Headers {
     if tag == tag::REQUEST_HEADER {
         &mut call.http.request_headers
     } else {

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::headers::Headers;
+
 /// JSON text exactly as it was on the wire (after redaction): spelling of numbers and strings kept.
 pub type RawJson = Box<RawValue>;
 
@@ -174,11 +176,8 @@ pub struct Sample {
     pub selected: bool,
 }
 
-/// One header as it was, its value redacted where it is a credential.
-pub type HeaderLine = (String, String);
-
 /// The HTTP side of a call, for export as HAR. Bodies are in the call itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Http {
     /// Request method.
     pub method: String,
@@ -187,9 +186,9 @@ pub struct Http {
     /// `HTTP/1.1` or `HTTP/2`.
     pub version: String,
     /// Request headers, in order.
-    pub request_headers: Vec<HeaderLine>,
+    pub request_headers: Headers,
     /// Response headers, in order.
-    pub response_headers: Vec<HeaderLine>,
+    pub response_headers: Headers,
 }
 
 /// One logical `tools/call`, all its legs joined.

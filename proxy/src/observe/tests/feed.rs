@@ -35,7 +35,7 @@ pub(super) struct Feed {
 
 pub(super) const WALL: i64 = 1_796_000_000_000_000;
 
-pub(super) fn settings() -> Settings {
+pub(in crate::observe) fn settings() -> Settings {
     let sources = Sources {
         overrides: Overrides {
             upstream: vec!["http://127.0.0.1:1".to_owned()],

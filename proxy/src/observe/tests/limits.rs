@@ -189,6 +189,35 @@ fn lost_frames_are_said_and_the_rest_is_read() {
 }
 
 #[test]
+fn a_lost_head_leaves_the_outcome_open_to_doubt() {
+    let mut feed = Feed::new();
+    let headers = feed.initialize("2025-11-25", "s", "");
+    let id = feed.post(&headers, &tools_call("1", "t", "{}"));
+    feed.observer.handle(Event::Lost(id, Side::Response));
+    feed.chunk(id, result("1", "x"));
+    feed.done(id);
+    let call = feed.call();
+    assert_eq!(
+        (call.outcome, call.capture.response),
+        (Outcome::Unreadable, Capture::Dropped)
+    );
+}
+
+#[test]
+fn a_large_batch_is_no_heavier_than_its_calls() {
+    let mut feed = Feed::new();
+    let headers = feed.initialize("2025-03-26", "s", "");
+    let ids = || (0..10_000).map(|n| n.to_string());
+    let body: Vec<String> = ids().map(|id| tools_call(&id, "t", "{}")).collect();
+    let answers: Vec<String> = ids().rev().map(|id| result(&id, "x")).collect();
+    let id = feed.post(&headers, &format!("[{}]", body.join(",")));
+    feed.json(id, &format!("[{}]", answers.join(",")));
+    let calls = feed.calls();
+    assert_eq!(calls.len(), 10_000);
+    assert!(calls.iter().all(|call| call.outcome == Outcome::Ok));
+}
+
+#[test]
 fn an_unknown_coding_is_unreadable_only_where_it_hid_the_answer() {
     let mut feed = Feed::new();
     let headers = feed.initialize("2025-11-25", "s", "");

@@ -348,7 +348,7 @@ fn mirrored_arguments_are_compared_by_the_list_in_force() {
     ] {
         let id = call(
             &mut feed,
-            &format!("Mcp-Param-Ex: {header}\n"),
+            &format!("mcp-param-ex: {header}\n"),
             "2",
             "t",
             "",

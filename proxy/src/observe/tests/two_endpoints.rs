@@ -166,6 +166,25 @@ fn the_end_of_the_stream_ends_what_waits() {
 }
 
 #[test]
+fn a_question_on_the_one_stream_is_about_the_one_call() {
+    let mut feed = Feed::new();
+    let stream = connect(&mut feed, ENDPOINT);
+    handshake(&mut feed, stream);
+    send(&mut feed, ENDPOINT, &tools_call("1", "t", "{}"));
+    feed.event(
+        stream,
+        r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?"}}"#,
+    );
+    send(
+        &mut feed,
+        ENDPOINT,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}"#,
+    );
+    feed.event(stream, &result("1", "x"));
+    assert_eq!(feed.call().confirmation.as_deref(), Some("decline"));
+}
+
+#[test]
 fn the_servers_requests_are_answered_by_post() {
     let mut feed = Feed::new();
     let stream = connect(&mut feed, ENDPOINT);

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use callbox_store::{Call, End, HeaderLine};
+use callbox_store::{Call, End, Headers};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -179,7 +179,7 @@ impl<'a> Request<'a> {
                 .map(|(name, value)| Pair { name, value })
                 .collect(),
             post_data: PostData {
-                mime_type: header(headers, "content-type").unwrap_or("application/json"),
+                mime_type: headers.get("content-type").unwrap_or("application/json"),
                 text: request_text(call),
                 params: [],
                 comment: MADE,
@@ -204,12 +204,12 @@ impl<'a> Response<'a> {
                 size: text.as_ref().map_or(0, |(text, _)| text.len()),
                 mime_type: match &text {
                     Some((_, mime_type)) => mime_type,
-                    None => header(headers, "content-type").unwrap_or("x-unknown"),
+                    None => headers.get("content-type").unwrap_or("x-unknown"),
                 },
                 text: text.map(|(text, _)| text),
                 comment: MADE,
             },
-            redirect_url: header(headers, "location").unwrap_or(""),
+            redirect_url: headers.get("location").unwrap_or(""),
             headers_size: -1,
             body_size: call.response_bytes,
             error: (call.end != End::Complete).then(|| words::name(call.end)),
@@ -233,8 +233,9 @@ impl Timings {
 /// no `Host` was recorded.
 fn url(call: &Call) -> String {
     let headers = &call.http.request_headers;
-    let host = header(headers, "host")
-        .or_else(|| header(headers, ":authority"))
+    let host = headers
+        .get("host")
+        .or_else(|| headers.get(":authority"))
         .unwrap_or(&call.session.upstream);
     format!("http://{host}{}", call.http.target)
 }
@@ -268,7 +269,10 @@ fn response_text(call: &Call) -> Option<(String, &str)> {
             // Not JSON-RPC: what the client read.
             Ok(text) => Some((
                 text,
-                header(&call.http.response_headers, "content-type").unwrap_or("text/plain"),
+                call.http
+                    .response_headers
+                    .get("content-type")
+                    .unwrap_or("text/plain"),
             )),
             Err(_) => json("error", error),
         },
@@ -276,14 +280,7 @@ fn response_text(call: &Call) -> Option<(String, &str)> {
     }
 }
 
-fn header<'a>(headers: &'a [HeaderLine], name: &str) -> Option<&'a str> {
-    headers
-        .iter()
-        .find(|(found, _)| found.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value.as_str())
-}
-
-fn pairs(headers: &[HeaderLine]) -> Vec<Pair<'_>> {
+fn pairs(headers: &Headers) -> Vec<Pair<'_>> {
     headers
         .iter()
         .map(|(name, value)| Pair { name, value })

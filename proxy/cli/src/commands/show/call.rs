@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use callbox_store::{Call, Capture, HeaderLine};
+use callbox_store::{Call, Capture, Headers};
 
 use crate::answer::{Part, error_text, parts};
 use crate::args::ShowArgs;
@@ -267,7 +267,7 @@ impl Page<'_> {
         self.section("events", "", &lines)
     }
 
-    fn headers(&mut self, title: &str, headers: &[HeaderLine]) -> anyhow::Result<()> {
+    fn headers(&mut self, title: &str, headers: &Headers) -> anyhow::Result<()> {
         let lines: Vec<String> = headers
             .iter()
             .map(|(name, value)| format!("{}: {}", visible(name), visible(value)))

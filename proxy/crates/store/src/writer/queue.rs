@@ -363,9 +363,10 @@ fn call_weight(call: &Call) -> usize {
         response_headers,
         ..
     } = &call.http;
-    let headers = request_headers.iter().chain(response_headers);
+    let headers = [request_headers, response_headers];
     let headers: usize = headers
-        .map(|(name, value)| 48 + name.len() + value.len())
+        .map(|headers| headers.bytes() + 8 * headers.len())
+        .iter()
         .sum();
     800 + payloads + target.len() + headers + 48 * call.events.len()
 }

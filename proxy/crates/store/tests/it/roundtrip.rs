@@ -182,8 +182,8 @@ prop_compose! {
                 method: "POST".to_owned(),
                 target: "/mcp?x=1".to_owned(),
                 version: "HTTP/1.1".to_owned(),
-                request_headers,
-                response_headers: headers,
+                request_headers: request_headers.into_iter().collect(),
+                response_headers: headers.into_iter().collect(),
             },
         }
     }
