@@ -98,13 +98,14 @@ pub struct Upstream {
     pub name: String,
     /// `http` or `https`.
     pub https: bool,
-    /// Host name or address to dial.
+    /// Host name in lower case, or address, to dial; IPv6 without brackets.
     pub host: String,
     /// Port to dial.
     pub port: u16,
     /// Requests whose path is this or below it (`/crm` matches `/crm` and `/crm/x`, not `/crmx`); the path is not changed.
+    /// Never `/` and never with a slash at the end.
     pub path_prefix: Option<String>,
-    /// Requests for this host (`Host` or `:authority`, without port, any case).
+    /// Requests for this host (`Host` or `:authority`, without port, any case); in lower case, IPv6 in brackets.
     pub match_host: Option<String>,
     /// HTTP version spoken to it.
     pub protocol: UpstreamProtocol,
@@ -124,6 +125,23 @@ pub struct Upstream {
     pub host_header: HostHeader,
     /// Add `X-Forwarded-For`, `-Host` and `-Proto`.
     pub forwarded: bool,
+}
+
+impl Upstream {
+    /// What the server knows itself as, for `Host`: brackets around IPv6, no port when it is the scheme's own.
+    pub fn authority(&self) -> String {
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        };
+        let usual = if self.https { 443 } else { 80 };
+        if self.port == usual {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
+    }
 }
 
 /// HTTP version towards an upstream.

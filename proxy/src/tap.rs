@@ -4,11 +4,16 @@
 //! bounded by count and by bytes; what does not fit is dropped and counted, traffic is not touched. One observer
 //! thread takes what was offered.
 
+mod queue;
+
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
 use uuid::Uuid;
+
+pub(crate) use queue::Events;
+pub use queue::{DropReason, Tap, TapCounts, TapLimits, TapReceiver, TapWatch, tap};
 
 /// One HTTP request and its response.
 pub type ExchangeId = Uuid;
@@ -28,7 +33,7 @@ pub struct RequestHead {
     pub at: Instant,
     /// Client's address.
     pub peer: SocketAddr,
-    /// Index of the upstream in the settings in force, and its name.
+    /// Name of the upstream it goes to.
     pub upstream: std::sync::Arc<str>,
     /// Method.
     pub method: http::Method,
@@ -64,11 +69,24 @@ pub enum BodyEnd {
     Error,
     /// Nobody wanted the rest: for a response, the client left; for a request, the upstream stopped reading.
     Cancelled,
-    /// A deadline of callbox's own.
+    /// A deadline of callbox's own, the drain's included.
     Timeout,
 }
 
+/// Which body of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The request's.
+    Request,
+    /// The response's.
+    Response,
+}
+
 /// What the data path offers.
+///
+/// Of one exchange `Request` comes first and `End` last, each once. The two sides go on at the same time, so the
+/// request's chunks may come after the response's head; none comes after `End`, and a request whose body was still
+/// under way at the end has no `RequestEnd`. When `Request` itself did not fit, nothing of the exchange is offered.
 #[derive(Debug)]
 pub enum Event {
     /// An exchange began.
@@ -81,6 +99,9 @@ pub enum Event {
     Response(ExchangeId, Box<ResponseHead>),
     /// Part of the response's body, with the moment it passed.
     ResponseChunk(ExchangeId, Instant, Bytes),
+    /// Chunks (or the response's head) of this side were dropped here: the queue was full. Comes before whatever of
+    /// that side fitted again, or right before `End`.
+    Lost(ExchangeId, Side),
     /// The exchange ended; always the last event of an exchange, sent exactly once.
     End(ExchangeId, Instant, BodyEnd),
     /// Wake-up for `durability = "before-response"`: answer when all that came before on this exchange is committed

@@ -59,6 +59,25 @@ pub enum Outcome {
     Abandoned,
 }
 
+impl Outcome {
+    /// Its word, in JSON, metrics and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::RpcError => "rpc_error",
+            Self::HttpError => "http_error",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Aborted => "aborted",
+            Self::Lost => "lost",
+            Self::Unreadable => "unreadable",
+            Self::Pending => "pending",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
 /// How a session was found, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

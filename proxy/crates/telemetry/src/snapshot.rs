@@ -16,8 +16,8 @@ pub struct Snapshot {
     pub connections: u64,
     /// Client connections accepted.
     pub connections_total: u64,
-    /// Body bytes (from clients, to clients).
-    pub body_bytes: (u64, u64),
+    /// Bytes (from clients, to clients), heads included; of connections that ended.
+    pub client_bytes: (u64, u64),
     /// Exchanges the tap was offered.
     pub tap_offered: u64,
     /// Bytes waiting in the tap.
@@ -31,7 +31,7 @@ pub struct Snapshot {
     /// Records made but not committed yet.
     pub queued: u64,
     /// Payloads cut at the configured cap, and the like, by reason.
-    pub truncated: Vec<(&'static str, u64)>,
+    pub incomplete: Vec<(&'static str, u64)>,
     /// Sessions in the observer's memory.
     pub sessions: u64,
     /// Exchanges open in the observer.
@@ -56,6 +56,8 @@ pub struct Snapshot {
     pub reload_ok: bool,
     /// Responses that went on without waiting for their commit any longer (`before-response`).
     pub unacknowledged: u64,
+    /// Connection tasks that ended by a panic.
+    pub panics: u64,
 }
 
 type Read = Box<dyn Fn() -> Snapshot + Send + Sync>;
@@ -89,9 +91,9 @@ const FAMILIES: &[(&str, MetricType, &str)] = &[
         "Client connections accepted",
     ),
     (
-        "callbox_body_bytes_total",
+        "callbox_client_bytes_total",
         MetricType::COUNTER,
-        "Body bytes forwarded, by direction",
+        "Bytes exchanged with clients, heads included, of connections that ended, by direction",
     ),
     (
         "callbox_tap_offered_total",
@@ -185,6 +187,11 @@ const FAMILIES: &[(&str, MetricType, &str)] = &[
         "1 when the configuration in use is the newest one asked for, 0 when a bad file was refused",
     ),
     (
+        "callbox_panics_total",
+        MetricType::COUNTER,
+        "Connection tasks that ended by a panic",
+    ),
+    (
         "callbox_unacknowledged_responses_total",
         MetricType::COUNTER,
         "Responses forwarded before their record was on disk in spite of before-response",
@@ -266,11 +273,11 @@ impl Snapshot {
             "callbox_faults_total" => by("kind", &self.faults),
             "callbox_connections" => one(float(self.connections)),
             "callbox_connections_total" => one(float(self.connections_total)),
-            "callbox_body_bytes_total" => by(
+            "callbox_client_bytes_total" => by(
                 "direction",
                 &[
-                    ("request", self.body_bytes.0),
-                    ("response", self.body_bytes.1),
+                    ("request", self.client_bytes.0),
+                    ("response", self.client_bytes.1),
                 ],
             ),
             "callbox_tap_offered_total" => one(float(self.tap_offered)),
@@ -279,7 +286,7 @@ impl Snapshot {
             "callbox_records_stored_total" => one(float(self.stored)),
             "callbox_records_pending" => one(float(self.queued)),
             "callbox_dropped_total" => by("reason", &self.dropped),
-            "callbox_capture_incomplete_total" => by("reason", &self.truncated),
+            "callbox_capture_incomplete_total" => by("reason", &self.incomplete),
             "callbox_sessions" => one(float(self.sessions)),
             "callbox_exchanges_open" => one(float(self.exchanges_open)),
             "callbox_evicted_total" => by("kind", &self.evicted),
@@ -300,6 +307,7 @@ impl Snapshot {
                 .map(|(name, at)| (vec![("certificate", name.clone())], signed(*at)))
                 .collect(),
             "callbox_config_reload_ok" => one(f64::from(u8::from(self.reload_ok))),
+            "callbox_panics_total" => one(float(self.panics)),
             "callbox_unacknowledged_responses_total" => one(float(self.unacknowledged)),
             _ => Vec::new(),
         }

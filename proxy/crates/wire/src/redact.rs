@@ -36,6 +36,7 @@ mod target;
 mod tokens;
 mod url;
 mod walk;
+mod words;
 
 /// Names of query parameters that are secrets in URLs, whatever the configured keys.
 const PARAMETERS: [&str; 10] = [
@@ -210,6 +211,10 @@ impl Redactor {
     /// # Errors
     ///
     /// Names the rule, what is wrong with it, and the fix.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "the rules are compiled once and not needed after"
+    )]
     pub fn new(rules: Rules, key: &[u8; 32]) -> Result<Self, RuleError> {
         let detectors = rules
             .detectors

@@ -252,15 +252,16 @@ impl Scan<'_> {
             let two = i >= floor + 2
                 && previous.is_ascii_alphabetic()
                 && at(text, i - 2).is_ascii_alphabetic();
-            if two && on(Detector::Iban) {
-                if let Some(end) = iban::find(text, i - 2, floor) {
-                    return Step::Found(i - 2, end, Kind::Iban);
-                }
+            if two
+                && on(Detector::Iban)
+                && let Some(end) = iban::find(text, i - 2, floor)
+            {
+                return Step::Found(i - 2, end, Kind::Iban);
             }
-            if on(Detector::CloudKey) {
-                if let Some((start, end)) = tokens::databricks(text, i, floor) {
-                    return Step::Found(start, end, Kind::CloudKey);
-                }
+            if on(Detector::CloudKey)
+                && let Some((start, end)) = tokens::databricks(text, i, floor)
+            {
+                return Step::Found(start, end, Kind::CloudKey);
             }
             return Step::Next(run(text, end, |byte| byte.is_ascii_alphanumeric()));
         }
@@ -281,10 +282,10 @@ impl Scan<'_> {
         if let Some(url) = url::find(text, i, floor, self.url_end) {
             return self.url(i, &url, edits);
         }
-        if self.redactor.on(Detector::CloudKey) {
-            if let Some((start, end)) = tokens::telegram(text, i, floor) {
-                return Step::Found(start, end, Kind::CloudKey);
-            }
+        if self.redactor.on(Detector::CloudKey)
+            && let Some((start, end)) = tokens::telegram(text, i, floor)
+        {
+            return Step::Found(start, end, Kind::CloudKey);
         }
         match self.assignment(i, 1) {
             Some((start, end, kind)) => Step::Found(start, end, kind),

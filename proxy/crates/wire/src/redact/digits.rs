@@ -36,6 +36,7 @@ impl Group {
 
 /// The detectors that look at digits.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "one switch a detector")]
 pub(super) struct Wanted {
     pub(super) card: bool,
     /// Cards without grouping, too.
@@ -157,10 +158,12 @@ pub(super) fn find(
             None => {}
         }
     }
-    if wanted.ssn && free >= 3 && stands_alone(text, i, floor) {
-        if let Some(end) = ssn(text, &groups) {
-            return Some((i, end, Kind::Ssn));
-        }
+    if wanted.ssn
+        && free >= 3
+        && stands_alone(text, i, floor)
+        && let Some(end) = ssn(text, &groups)
+    {
+        return Some((i, end, Kind::Ssn));
     }
     if !wanted.phone {
         return None;
@@ -235,7 +238,7 @@ fn card(text: &[u8], groups: &Groups, from: usize, bare: bool) -> Option<usize> 
         };
         let layout = matches!(
             lengths,
-            [4, 4, 4, 4, 3] | [4, 4, 4, 4, 0] | [4, 4, 4, 1, 0] | [4, 6, 5, 0, 0] | [4, 6, 4, 0, 0]
+            [4, 4, 4, 4, 3 | 0] | [4, 4, 4, 1, 0] | [4, 6, 5 | 4, 0, 0]
         );
         let (true, Some(gap), Some(last)) = (
             layout,
@@ -360,7 +363,7 @@ fn bracketed(text: &[u8], groups: &Groups, free: usize) -> Option<usize> {
             return None;
         }
         digits += group.len();
-        let follows = groups.get(i + 1).filter(|_| i + 1 < free).is_some();
+        let follows = groups.get(i + 1).as_ref().is_some_and(|_| i + 1 < free);
         let whole = if trunk {
             digits >= 9 && !(follows && digits <= 10)
         } else {

@@ -31,7 +31,7 @@ pub(super) fn jwt(text: &[u8], i: usize, floor: usize, dead: &mut usize) -> Opti
     // A second part that is JSON, too, or a header that says what this is (an encrypted token has nothing readable).
     let readable = rest(text, first + 1).starts_with(b"eyJ");
     let alone = || !is_base64url(before(text, start, floor));
-    if first - start < 12 || !readable && !(alone() && is_header(part(text, start, first))) {
+    if first - start < 12 || !(readable || alone() && is_header(part(text, start, first))) {
         return None;
     }
     let mut end = second;

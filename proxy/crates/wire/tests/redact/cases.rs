@@ -23,7 +23,7 @@ impl Ids {
     /// Every third one of decimal digits only, which is where careless rules see cards and phones.
     fn uuid(&mut self) -> String {
         let mut hex = self.hex();
-        if self.0 % 3 == 0 {
+        if self.0.is_multiple_of(3) {
             hex = hex
                 .bytes()
                 .map(|byte| char::from(b'0' + byte % 10))

@@ -14,6 +14,7 @@ mod other;
 mod prefix;
 mod speed;
 
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use callbox_wire::redact::{Detector, Place, Redactor, Rules};
@@ -82,7 +83,7 @@ pub(crate) fn shape(text: &str) -> String {
                     digits.len() == 8 && digits.bytes().all(|b| b.is_ascii_hexdigit()),
                     "{text}"
                 );
-                out.push_str(&format!("[{kind}]"));
+                write!(out, "[{kind}]").unwrap();
                 tail = rest;
             }
             None => panic!("placeholder without an end: {text}"),
