@@ -228,7 +228,7 @@ def sessions(options):
             connection = http.client.HTTPConnection("127.0.0.1", listen)
             for k in range(n):
                 body = json.dumps({"jsonrpc": "2.0", "id": k, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
-                                   "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}})
+                                   "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}}, separators=(",", ":"))
                 connection.request("POST", "/mcp", body, {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"})
                 connection.getresponse().read()
 

@@ -31,6 +31,10 @@ impl Clock {
 
     /// Now, with a fresh UUID v7.
     pub(crate) fn now(&mut self) -> Moment {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the one place on the data path that reads the wall clock"
+        )]
         let wall = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();

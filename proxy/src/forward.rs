@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
 use callbox_config::Durability;
 use callbox_net::{Channel, ConnectionWatch, Drain, SendError};
 use http::header::{HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, Request, Response, Version};
 use http_body::Body as _;
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 use crate::clock::Clock;
@@ -28,6 +30,10 @@ use crate::tee::{Answer, Gate, RequestTee};
 use crate::traffic::Traffic;
 use answer::{fail, own, pass};
 use request::{Terms, prepare};
+
+/// Of a request that no connection took: bytes read for its record, and how long the client has for them.
+const UNSENT_BYTES: usize = 1 << 20;
+const UNSENT_WAIT: Duration = Duration::from_millis(100);
 
 /// What all exchanges of one worker share.
 #[derive(Debug)]
@@ -98,7 +104,8 @@ pub(crate) async fn exchange(client: Arc<Client>, request: Request<Incoming>) ->
         drop(request);
         return fail(&client, routed, too_large(limit)).await;
     }
-    let error = match send(&client, &routed, request).await {
+    let mut request = Some(request);
+    let error = match send(&client, &routed, &mut request).await {
         Ok((response, channel)) => {
             routed
                 .upstream
@@ -108,6 +115,9 @@ pub(crate) async fn exchange(client: Arc<Client>, request: Request<Incoming>) ->
         }
         Err(error) => error,
     };
+    if let Some(unsent) = request {
+        read_for_record(unsent, routed.gate.is_some()).await;
+    }
     if routed.exchange.client_gone() {
         // Nobody is there to be answered, and the upstream did nothing wrong.
         routed.exchange.end(None, BodyEnd::Cancelled);
@@ -122,6 +132,27 @@ pub(crate) async fn exchange(client: Arc<Client>, request: Request<Incoming>) ->
         explain(&routed, &error)
     };
     fail(&client, routed, fault).await
+}
+
+/// No connection took the request, but its record should say what was asked: reads what the client has sent so far.
+async fn read_for_record(request: Request<RequestTee>, gated: bool) {
+    if gated {
+        // The client waits to be asked for the body; nobody will.
+        return;
+    }
+    let mut body = request.into_body();
+    let mut left = UNSENT_BYTES;
+    let read = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    if tokio::time::timeout(UNSENT_WAIT, read).await.is_err() {
+        tracing::debug!("the body of a request that could not be forwarded is not in its record");
+    }
 }
 
 /// Finds where a request goes and opens its books, or says why it goes nowhere.
@@ -219,7 +250,7 @@ enum Unanswered {
 async fn send(
     client: &Client,
     routed: &Routed,
-    request: Request<RequestTee>,
+    request: &mut Option<Request<RequestTee>>,
 ) -> Result<(Response<Incoming>, Channel<RequestTee>), Unanswered> {
     let sending = routed.upstream.pool(client.worker.index).send(request);
     let Some(limit) = routed.upstream.settings.response_head_timeout else {

@@ -7,6 +7,18 @@
 //! Reading order: `exchange` and `calls` (what is kept), `client` and `begin` (what clients send), `server` and `answer`
 //! (what servers send), `settle` (how things end), `seat`, `sessions`, `link` (what belongs together).
 
+#![allow(
+    clippy::match_same_arms,
+    clippy::struct_excessive_bools,
+    clippy::box_collection,
+    clippy::vec_box,
+    clippy::needless_for_each,
+    clippy::similar_names,
+    clippy::assigning_clones,
+    clippy::cast_precision_loss,
+    reason = "arms follow the tables of the protocol; flags are independent facts; rare parts are boxed to keep sessions small; offsets in ms are far below 2^52 us"
+)]
+
 mod answer;
 mod begin;
 mod body;
@@ -117,10 +129,9 @@ impl Observer {
     pub(crate) fn handle(&mut self, event: Event) {
         let id = exchange_of(&event);
         if catch_unwind(AssertUnwindSafe(|| self.event(event))).is_err() {
-            if let Some(exchange) = self.exchanges.remove(&id) {
-                for no in exchange.requests {
-                    drop(self.core.close(no));
-                }
+            drop(self.exchanges.remove(&id));
+            for no in self.core.requests.pick(|request| request.exchange == id) {
+                drop(self.core.close(no));
             }
             self.core.counts.faults.fetch_add(1, Relaxed);
             tracing::error!(exchange = %id, "an exchange was not recorded: the observer has a fault; please report it");

@@ -159,6 +159,17 @@ pub fn run(settings: &Settings, hooks: &Hooks<'_>) -> Result<Ended, RunError> {
     }
     ready.store(false, Ordering::Relaxed);
     tracing::info!(deadline = ?current.listen.drain_timeout, "stopping: running calls may finish");
+    stop(&runtime, &mut signals, server, recorder, admin)
+}
+
+/// Drains the data path, closes the log, ends the admin listener; a further signal cuts it short.
+fn stop(
+    runtime: &tokio::runtime::Runtime,
+    signals: &mut Signals,
+    server: Server,
+    recorder: Recorder,
+    admin: Admin,
+) -> Result<Ended, RunError> {
     let (done, drained) = tokio::sync::oneshot::channel();
     let drain = std::thread::Builder::new()
         .name("callbox-drain".to_owned())
@@ -174,7 +185,10 @@ pub fn run(settings: &Settings, hooks: &Hooks<'_>) -> Result<Ended, RunError> {
             // Nobody listens any more after a second signal.
             done.send(closed).unwrap_or_default();
         })
-        .map_err(io("start the drain"))?;
+        .map_err(|source| RunError::Io {
+            what: "start the drain",
+            source,
+        })?;
     let closed = runtime.block_on(async {
         tokio::select! {
             closed = drained => Some(closed),

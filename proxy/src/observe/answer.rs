@@ -141,7 +141,7 @@ impl Core {
                 call.record.outcome = Outcome::Pending;
             }
         }
-        if !own {
+        if !own || exchange.batch {
             call.record.response_bytes += message.bytes;
         }
         let (ended, decided) = (call.record.end, call.decided);

@@ -19,7 +19,7 @@ use super::head::{lines, readable};
 use super::incoming::Incoming;
 use super::link::Linked;
 use super::messages::spelled;
-use super::rules::{over_cap, quoted};
+use super::rules::{MAX_NAME, clipped, over_cap, quoted};
 use super::seat::{Reading, trace};
 use super::sessions::Seat;
 
@@ -80,7 +80,7 @@ impl Core {
         let leg = Leg {
             tool,
             id: message.id.id().cloned(),
-            spelled: spelled(&message.id).unwrap_or_else(|| null()),
+            spelled: spelled(&message.id).unwrap_or_else(null),
             arguments,
             capture,
             reason,
@@ -155,14 +155,14 @@ impl Core {
         let record = Call {
             id: self.ids.next(head.at_wall),
             exchange_id: exchange.id,
-            request_id: head.request_id.clone(),
+            request_id: head.request_id.as_deref().map(|id| clipped(id, MAX_NAME)),
             session: self.session_now(seat),
             seq,
-            protocol_version: reading.version.map(str::to_owned),
+            protocol_version: reading.version.map(|version| clipped(version, MAX_NAME)),
             trace_id: parent.map(|parent| parent.trace.to_owned()),
             span_id: parent.map(|parent| parent.span.to_owned()),
             jsonrpc_id: leg.spelled,
-            tool: leg.tool.to_owned(),
+            tool: clipped(leg.tool, MAX_NAME),
             arguments: leg.arguments,
             outcome: Outcome::Pending,
             result: None,
@@ -252,7 +252,11 @@ impl Core {
         }
         let record = &mut call.record;
         record.exchange_id = exchange.id;
-        record.request_id.clone_from(&reading.head.request_id);
+        record.request_id = reading
+            .head
+            .request_id
+            .as_deref()
+            .map(|id| clipped(id, MAX_NAME));
         record.jsonrpc_id = leg.spelled;
         record.legs += 1;
         record.request_bytes += leg.bytes;

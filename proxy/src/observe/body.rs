@@ -13,11 +13,11 @@ const BOMB_FACTOR: u64 = 64;
 /// What a body is by its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// JSON, or nothing that says otherwise.
+    /// JSON.
     Json,
     /// Server-sent events.
     Events,
-    /// Something else: read as text, for the words of an HTTP error.
+    /// Something else, or nothing that says: read as text, for the words of an HTTP error.
     Other,
 }
 
@@ -25,7 +25,7 @@ impl Content {
     /// By the value of `Content-Type`.
     pub(super) fn of(content_type: Option<&[u8]>) -> Self {
         let Some(value) = content_type else {
-            return Self::Json;
+            return Self::Other;
         };
         let media = value.split(|byte| *byte == b';').next().unwrap_or_default();
         let media = media.trim_ascii();
@@ -304,7 +304,7 @@ mod tests {
         ] {
             assert_eq!(Content::of(Some(value.as_bytes())), content, "{value}");
         }
-        assert_eq!(Content::of(None), Content::Json);
+        assert_eq!(Content::of(None), Content::Other);
     }
 
     #[test]

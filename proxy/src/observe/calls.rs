@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::bounded::{DigestMap, Key};
 use super::link::Asks;
+use super::rules::{MAX_NAME, clipped};
 use super::sessions::Seat;
 
 /// Number of an open request, never used twice.
@@ -144,7 +145,7 @@ impl OpenCall {
         self.changed = true;
         self.record.events.push(CallEvent {
             offset_ms: micros(at, self.started) as f64 / 1000.0,
-            kind: kind.to_owned(),
+            kind: clipped(kind, MAX_NAME),
         });
     }
 

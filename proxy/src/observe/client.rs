@@ -16,6 +16,7 @@ use super::exchange::{Exchange, Kind};
 use super::head::RequestFacts;
 use super::incoming::{self, Incoming};
 use super::messages::Note;
+use super::rules::{MAX_NAME, clipped};
 use super::seat::{Reading, client_of};
 use super::sessions::Seat;
 
@@ -226,7 +227,7 @@ impl Core {
         let id = message.id.id().cloned();
         let what = What::Other(Box::new(Other {
             kind,
-            method: name.into(),
+            method: clipped(name, MAX_NAME).into(),
             role,
         }));
         let mut note = self.note_of(message, Direction::ClientToServer);

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use callbox_store::{Batch, Capture, Client, Ids, Micros, Record, Session, SessionSource};
+use callbox_store::{Batch, Capture, Client, Ids, Micros, Outcome, Record, Session, SessionSource};
 use callbox_telemetry::Metrics;
 use callbox_telemetry::metrics::CallFacts;
 use uuid::Uuid;
@@ -185,7 +185,7 @@ impl Core {
         };
         call.counted = true;
         let record = &call.record;
-        let answered = record.result.is_some() || record.outcome == callbox_store::Outcome::Ok;
+        let answered = matches!(record.outcome, Outcome::Ok | Outcome::ToolError);
         self.metrics.call(CallFacts {
             upstream: &record.session.upstream,
             tool: &record.tool,

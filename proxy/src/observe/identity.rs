@@ -9,6 +9,7 @@ use callbox_wire::redact::Redactor;
 
 use super::bounded::Key;
 use super::head;
+use super::rules::{MAX_NAME, clipped};
 use crate::tap::HeaderText;
 
 /// Longest token whose claims are read.
@@ -61,7 +62,7 @@ impl Identity {
                     claimed
                 }
             };
-            identity.tenant = name.map(|name| redactor.text(&name).into());
+            identity.tenant = name.map(|name| clipped(&redactor.text(&name), MAX_NAME).into());
         }
         identity
     }

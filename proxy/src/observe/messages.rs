@@ -11,8 +11,11 @@ use uuid::Uuid;
 use super::core::{Core, wall};
 use super::exchange::Exchange;
 use super::incoming::Incoming;
-use super::rules::{over_cap, quoted};
+use super::rules::{MAX_NAME, clipped, over_cap, quoted};
 use super::sessions::Seat;
+
+/// Longest spelling of an id that is kept.
+const MAX_ID: usize = 4096;
 
 /// What a message's record says, its session and id aside.
 #[derive(Debug)]
@@ -113,7 +116,10 @@ impl Core {
                 Kind::Response => "response",
                 Kind::Invalid => "invalid",
             },
-            method: message.method.as_deref().map(str::to_owned),
+            method: message
+                .method
+                .as_deref()
+                .map(|method| clipped(method, MAX_NAME)),
             id: spelled(&message.id),
             call: None,
             body,
@@ -126,6 +132,11 @@ impl Core {
 pub(super) fn spelled(id: &IdField) -> Option<RawJson> {
     let raw = match id {
         IdField::Missing => return None,
+        // No peer needs an id that long; its record would only cost.
+        IdField::Id(id) if id.as_raw_json().len() > MAX_ID => {
+            return Some(quoted(&clipped(id.as_raw_json(), MAX_ID)));
+        }
+        IdField::Invalid(raw) if raw.len() > MAX_ID => return Some(quoted(&clipped(raw, MAX_ID))),
         IdField::Null => "null",
         IdField::Id(id) => id.as_raw_json(),
         IdField::Invalid(raw) => raw,

@@ -28,6 +28,8 @@ pub(super) struct Unanswered<'a> {
     pub(super) unread: bool,
     /// Another exchange may still bring the answer.
     pub(super) may_come: bool,
+    /// The server said that the answer comes elsewhere.
+    pub(super) accepted: bool,
 }
 
 /// The outcome of an exchange without the answer; `Pending` while it may come.
@@ -44,6 +46,7 @@ pub(super) fn unanswered(facts: Unanswered<'_>) -> Outcome {
         (_, End::ProxyTimeout) => Outcome::Timeout,
         _ if facts.unread => Outcome::Unreadable,
         _ if facts.may_come => Outcome::Pending,
+        _ if facts.accepted => Outcome::Abandoned,
         // A page, an empty body, a stream without an answer: HTTP was fine and said nothing.
         _ => Outcome::HttpError,
     }
@@ -76,6 +79,7 @@ mod tests {
         fault: None,
         unread: false,
         may_come: false,
+        accepted: false,
     };
 
     #[test]
@@ -139,6 +143,13 @@ mod tests {
                 ..NONE
             }),
             Outcome::Pending
+        );
+        assert_eq!(
+            of(Unanswered {
+                accepted: true,
+                ..NONE
+            }),
+            Outcome::Abandoned
         );
         assert_eq!(of(NONE), Outcome::HttpError);
     }

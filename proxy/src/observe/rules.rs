@@ -142,6 +142,25 @@ pub(super) fn quoted(text: &str) -> RawJson {
     serde_json::value::to_raw_value(text).expect("invariant: a string is JSON")
 }
 
+/// Longest name of a peer's (tool, method, client) that is kept.
+pub(super) const MAX_NAME: usize = 256;
+
+/// The beginning of a text, cut at a character.
+pub(super) fn clipped(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let mut clipped: String = text
+        .chars()
+        .scan(0, |used, letter| {
+            *used += letter.len_utf8();
+            (*used <= most - '…'.len_utf8()).then_some(letter)
+        })
+        .collect();
+    clipped.push('…');
+    clipped
+}
+
 /// Why a message is not here whole, in words that name its length and content.
 pub(super) fn over_cap(kept: usize, bytes: u64, overflow: &Overflow) -> String {
     let mut reason = format!("over {kept} bytes: {bytes} bytes, sha256:");

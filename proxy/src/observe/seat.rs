@@ -11,6 +11,7 @@ use super::core::Core;
 use super::head::{RequestFacts, value};
 use super::identity::Identity;
 use super::link::Scope;
+use super::rules::{MAX_NAME, clipped};
 use super::sessions::{Origin, Seat};
 use crate::tap::RequestHead;
 
@@ -41,7 +42,7 @@ impl Reading<'_> {
             upstream: &self.head.upstream,
             identity: self.identity,
             client,
-            version: self.version,
+            version: self.version.filter(|version| version.len() <= MAX_NAME),
             at: self.head.at_wall,
         }
     }
@@ -141,16 +142,18 @@ impl Core {
 
     /// Without any id: principal, client and upstream within an idle gap. Without a credential the address stands in.
     pub(super) fn inferred_seat(&mut self, reading: &Reading<'_>, client: Option<Client>) -> Seat {
-        let hint = self.hint_key(reading);
         let client = match client {
+            client if reading.modern => client,
             Some(client) => {
-                if !reading.modern {
-                    self.hints.insert(hint, client.clone(), self.secs);
-                }
+                let hint = self.hint_key(reading);
+                self.hints.insert(hint, client.clone(), self.secs);
                 Some(client)
             }
             None if self.hints.is_empty() => None,
-            None => self.hints.get(&hint, self.secs).cloned(),
+            None => {
+                let hint = self.hint_key(reading);
+                self.hints.get(&hint, self.secs).cloned()
+            }
         };
         let (name, version) = client.as_ref().map_or(("", ""), |client| {
             (
@@ -184,9 +187,6 @@ impl Core {
 
     /// Where a client's introduction is remembered when nothing else can.
     fn hint_key(&self, reading: &Reading<'_>) -> Key {
-        if reading.modern {
-            return [0; 16];
-        }
         let agent = value(&reading.head.headers, "user-agent").unwrap_or_default();
         let address = reading.head.peer.ip().to_string();
         reading.scope().digest(
@@ -234,7 +234,7 @@ impl Core {
 pub(super) fn client_of(params: &Params<'_>) -> Option<Client> {
     let info = params.meta.client_info.or(params.client_info)?;
     ClientInfo::of(info).map(|info| Client {
-        name: info.name,
-        version: info.version,
+        name: clipped(&info.name, MAX_NAME),
+        version: info.version.map(|version| clipped(&version, MAX_NAME)),
     })
 }

@@ -7,6 +7,7 @@ use callbox_store::{Direction, SessionSource};
 use callbox_wire::mcp::{Method, Params, ResultFacts};
 use callbox_wire::rpc::{self, IdField};
 use callbox_wire::sse::SseEvent;
+use http::StatusCode;
 use uuid::Uuid;
 
 use super::body::{Body, Content, Text};
@@ -18,15 +19,16 @@ use super::head::{ResponseFacts, content_encoding};
 use super::identity::Identity;
 use super::incoming::{self, Incoming};
 use super::link::Scope;
+use super::rules::{MAX_NAME, clipped};
 use super::sessions::{Asked, Origin};
 use crate::tap::ResponseHead;
 
 /// The request that a response answers.
 enum Found {
-    /// `mismatch`: by an id of the other type, or without one.
+    /// `odd`: what is wrong with the id, as a flag.
     Own {
         no: RequestNo,
-        mismatch: bool,
+        odd: Option<&'static str>,
     },
     /// A request of another exchange of the session.
     Elsewhere(RequestNo),
@@ -100,23 +102,20 @@ impl Core {
             self.each_call(exchange, |call| call.event(at, "priming"));
             return;
         }
-        match incoming::read(&text) {
-            Ok((messages, _)) => {
-                for message in &messages {
-                    self.server_message(exchange, message, at);
-                }
+        if let Ok((messages, _)) = incoming::read(&text) {
+            for message in &messages {
+                self.server_message(exchange, message, at);
             }
-            Err(_) => {
-                let after_gap = exchange.down.as_mut().is_some_and(|down| {
-                    down.garbled |= !down.body.lost;
-                    down.body.lost
+        } else {
+            let after_gap = exchange.down.as_mut().is_some_and(|down| {
+                down.garbled |= !down.body.lost;
+                down.body.lost
+            });
+            if !after_gap {
+                self.each_call(exchange, |call| {
+                    call.event(at, "unreadable");
+                    call.flag("framing_error");
                 });
-                if !after_gap {
-                    self.each_call(exchange, |call| {
-                        call.event(at, "unreadable");
-                        call.flag("framing_error");
-                    });
-                }
             }
         }
     }
@@ -149,10 +148,9 @@ impl Core {
                 return None;
             }
         }
-        // A 202 acknowledges; whatever words come with it are no answer that could be broken.
-        let acknowledged = exchange.status() == Some(202);
         if let Some(down) = &mut exchange.down {
-            down.garbled |= json && !acknowledged;
+            // What comes with 202 is an acknowledgement in whatever words.
+            down.garbled |= json && down.head.status != StatusCode::ACCEPTED;
         }
         Some(text)
     }
@@ -209,14 +207,9 @@ impl Core {
 
     fn server_response(&mut self, exchange: &mut Exchange, message: &Incoming<'_>, at: Instant) {
         match self.find(exchange, message) {
-            Found::Own { no, mismatch } => {
-                if mismatch && let Some(call) = self.requests.call(no) {
-                    let named = matches!(message.id, IdField::Id(_));
-                    call.flag(if named {
-                        "id_type_mismatch"
-                    } else {
-                        "id_missing"
-                    });
+            Found::Own { no, odd } => {
+                if let (Some(flag), Some(call)) = (odd, self.requests.call(no)) {
+                    call.flag(flag);
                 }
                 self.answered(exchange, no, message, at, true);
             }
@@ -240,41 +233,56 @@ impl Core {
                 .find(|no| requests.get(*no).is_some_and(|request| fits(request)))
         };
         let requests = &mut self.requests;
+        // The one request that an answer without a usable id can mean.
+        let only = |requests: &mut super::calls::Requests| {
+            let mut open = exchange.requests.iter().copied().filter_map(|no| {
+                let request = requests.get(no)?;
+                (!request.answered).then_some((no, request.id.is_some()))
+            });
+            match (open.next(), open.next()) {
+                (only, None) => only,
+                _ => None,
+            }
+        };
         let IdField::Id(id) = &message.id else {
-            // An error whose sender could not read the id, where only one request can be meant; also what answers an
-            // id of `null`.
-            let mut open = exchange
-                .requests
-                .iter()
-                .copied()
-                .filter(|no| requests.get(*no).is_some_and(|request| !request.answered));
-            return match (open.next(), open.next()) {
-                (Some(no), None) => {
-                    let mismatch = requests.get(no).is_some_and(|request| request.id.is_some());
-                    if mismatch && !message.is_error() {
-                        return Found::None;
-                    }
-                    Found::Own { no, mismatch }
-                }
+            return match only(requests) {
+                // What answers an id of `null`, or an error whose sender could not read the id.
+                Some((no, named)) if !named || message.is_error() => Found::Own {
+                    no,
+                    odd: named.then_some("id_missing"),
+                },
                 _ => Found::None,
             };
         };
         let exact = own(requests, &|request| request.has_id(id) && !request.answered)
             .or_else(|| own(requests, &|request| request.has_id(id)));
         if let Some(no) = exact {
-            return Found::Own {
-                no,
-                mismatch: false,
-            };
+            return Found::Own { no, odd: None };
         }
         let like = |request: &super::calls::Request| {
             !request.answered && request.id.as_ref().is_some_and(|known| known.resembles(id))
         };
         if let Some(no) = own(requests, &like) {
-            return Found::Own { no, mismatch: true };
+            return Found::Own {
+                no,
+                odd: Some("id_type_mismatch"),
+            };
         }
-        self.find_elsewhere(exchange, id)
-            .map_or(Found::None, Found::Elsewhere)
+        let elsewhere = self.find_elsewhere(exchange, id);
+        match only(&mut self.requests) {
+            // A call known by its headers only has no id to compare.
+            Some((no, false)) => Found::Own { no, odd: None },
+            // A refusal under an id of the server's own.
+            Some((no, true))
+                if elsewhere.is_none() && message.is_error() && !exchange.is_success() =>
+            {
+                Found::Own {
+                    no,
+                    odd: Some("id_mismatch"),
+                }
+            }
+            _ => elsewhere.map_or(Found::None, Found::Elsewhere),
+        }
     }
 
     /// A request of the session that was sent on another exchange: the one whose stream is resumed here, else one that
@@ -326,7 +334,7 @@ impl Core {
             active.ask(Asked {
                 id: id.clone(),
                 kind,
-                method: name.into(),
+                method: clipped(name, MAX_NAME).into(),
                 call,
             });
         }
@@ -344,7 +352,10 @@ impl Core {
         let params = Params::of(message.params);
         let kind = method(message).unwrap_or(Method::Other);
         let call = match (kind, &params.progress_token) {
-            (Method::Progress, Some(token)) => self.call_of_token(exchange, token),
+            // A token nobody gave still belongs to the only call of its stream.
+            (Method::Progress, Some(token)) => self
+                .call_of_token(exchange, token)
+                .or_else(|| self.call_meant(exchange, None)),
             (Method::TaskStatus, _) => {
                 let task = params.task_id.as_deref();
                 task.and_then(|task| self.call_of_task(exchange, task))

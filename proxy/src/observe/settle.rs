@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use callbox_store::{Capture, Direction, End, Outcome, SessionSource};
 use callbox_wire::mcp::TaskStatus;
+use http::StatusCode;
 
 use super::body::Text;
 use super::bounded::Key;
@@ -20,7 +21,7 @@ use crate::tap::BodyEnd;
 /// A call open for longer is put into the log as it is.
 const SHOW_OPEN_AFTER: Duration = Duration::from_secs(1);
 /// How long a broken call is kept for a resume, or for the word that the client cancelled it.
-const LINGER: Duration = Duration::from_secs(60);
+const LINGER: Duration = Duration::from_mins(1);
 /// How long an answered one is kept for a repeated answer on another exchange.
 const LINGER_ANSWERED: Duration = Duration::from_secs(10);
 /// Requests in the tables at most.
@@ -145,6 +146,8 @@ impl Core {
                     down.garbled || down.body.lost || down.body.undecoded.is_some()
                 }),
                 may_come: waits,
+                accepted: !exchange.modern
+                    && down.is_some_and(|down| down.head.status == StatusCode::ACCEPTED),
             });
             call.decide(outcome);
             if call.decided {
@@ -197,17 +200,17 @@ impl Core {
         else {
             return false;
         };
-        let status = exchange.status();
+        let accepted = exchange.status() == Some(202);
         let resumable = exchange
             .down
             .as_ref()
             .is_some_and(|down| down.last_event.is_some());
         if seat.session.source != SessionSource::Protocol {
-            return exchange.is_stream() && resumable;
+            return accepted || (exchange.is_stream() && resumable);
         }
         let by_header = value(&exchange.head.headers, "mcp-session-id").is_some();
         // The stream that announced the endpoint may be gone by now.
-        (by_header && (exchange.is_stream() || status == Some(202)))
+        (by_header && (exchange.is_stream() || accepted))
             || (!by_header && self.endpoints.peek(&seat.key).is_some())
     }
 

@@ -1,6 +1,7 @@
 //! Cases about bodies: coded, large, many at once.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use callbox_testkit::blocking::upstream::chunk;
@@ -177,6 +178,7 @@ fn peak_memory(stand: &Stand) -> Result<u64> {
 /// Sends a chunked call with `megabytes` of arguments, and checks that it is answered.
 fn upload(address: std::net::SocketAddr, megabytes: u32) -> Result<()> {
     let mut client = Client::connect(address)?;
+    client.patience(Duration::from_mins(10))?;
     client.send(
         "POST /mcp HTTP/1.1\r\nHost: mcp.example.test\r\nContent-Type: application/json\r\n\
          Transfer-Encoding: chunked\r\n\r\n",

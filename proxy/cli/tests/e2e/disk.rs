@@ -243,3 +243,29 @@ fn b50_a_lock_that_another_process_holds_shows_and_traffic_goes_on() -> Result<(
     still_works(&stand.callbox)?;
     stand.finish().map(drop)
 }
+
+#[test]
+fn an_answer_waits_for_its_record_only_so_long() -> Result<()> {
+    let stand = Setup::default()
+        .answered_by(load::upstream("found")?)
+        .set("RECORD__DURABILITY", "before-response")
+        .set("RECORD__DURABILITY_TIMEOUT", "300ms")
+        .start()?;
+    load::run(stand.callbox.listen, 1, 5, 10)?;
+    ensure!(
+        stand.callbox.calls()?.len() == 5,
+        "visible once answered, without waiting"
+    );
+    let other = at_rest::open(&stand.data().join("calls.db"))?;
+    other.execute_batch("BEGIN IMMEDIATE")?;
+    let began = std::time::Instant::now();
+    load::run(stand.callbox.listen, 1, 1, 10)?;
+    ensure!(began.elapsed().as_millis() >= 300, "it waited");
+    ensure!(
+        stand.count("callbox_unacknowledged_responses_total", "")? == 1,
+        "and that is counted"
+    );
+    other.execute_batch("ROLLBACK")?;
+    stand.calls(6)?;
+    stand.finish_whole()
+}

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use anyhow::{Context as _, Result};
+use callbox_testkit::blocking::Client;
 use callbox_testkit::process::Callbox;
 use serde_json::json;
 
@@ -200,48 +201,59 @@ fn b29_a_second_response_is_a_duplicate() -> Result<()> {
     stand.finish_whole()
 }
 
+/// Two calls in a session.
+fn two_calls(stand: &Stand, client: &mut Client, session: &Session) -> Result<()> {
+    for id in ["1", "2"] {
+        let result = mcp::json(&mcp::result(id, "found"));
+        stand.trade(client, session.post(&mcp::call(id, "search", "{}")), result)?;
+    }
+    Ok(())
+}
+
 #[test]
-fn b33_ids_never_collide_across_restarts_and_replicas() -> Result<()> {
+fn b33_a_session_goes_on_after_a_restart() -> Result<()> {
     let mut stand = Stand::up()?;
-    let run = |stand: &Stand| -> Result<()> {
-        let mut client = stand.client()?;
-        let session = Session::open(stand, &mut client, "2025-06-18", "s-33")?;
-        for id in ["1", "2"] {
-            let result = mcp::json(&mcp::result(id, "found"));
-            stand.trade(
-                &mut client,
-                session.post(&mcp::call(id, "search", "{}")),
-                result,
-            )?;
-        }
-        Ok(())
-    };
-    run(&stand)?;
+    let mut client = stand.client()?;
+    let session = Session::open(&stand, &mut client, "2025-06-18", "s-33")?;
+    two_calls(&stand, &mut client, &session)?;
     stand.calls(2)?;
     assert_eq!(stand.callbox.stop()?.code(), Some(0));
-    let (url, data) = (stand.upstream.url(), stand.data());
-    stand.callbox = Callbox::up(binary(), &url, &data, &[], &[])?;
-    run(&stand)?;
-    let mut calls = stand.calls(4)?;
+    stand.callbox = Callbox::up(binary(), &stand.upstream.url(), &stand.data(), &[], &[])?;
+    two_calls(&stand, &mut stand.client()?, &session)?;
+    let calls = stand.calls(4)?;
+    let seqs: Vec<_> = calls
+        .iter()
+        .filter_map(|call| call["seq"].as_u64())
+        .collect();
+    assert_eq!(seqs, [1, 2, 3, 4]);
     let sessions = stand.sessions()?;
     assert_eq!(
         sessions.len(),
         1,
         "the same protocol session: {sessions:#?}"
     );
-    let seqs: Vec<_> = calls
-        .iter()
-        .filter_map(|call| call["seq"].as_u64())
-        .collect();
-    assert_eq!(seqs, [1, 2, 3, 4]);
+    assert_eq!(sessions[0]["client"]["name"], "desk");
+    stand.finish_whole()
+}
 
-    let replica = stand.folder.path().join("replica");
-    stand.callbox = Callbox::up(binary(), &url, &replica, &[], &[])?;
-    run(&stand)?;
-    calls.extend(stand.calls(2)?);
-    let ids: HashSet<String> = calls.iter().map(|call| call["id"].to_string()).collect();
-    assert_eq!(ids.len(), 6);
-    assert_ne!(stand.sessions()?[0]["id"], sessions[0]["id"]);
+#[test]
+fn b33_ids_never_collide_across_restarts_and_replicas() -> Result<()> {
+    let mut stand = Stand::up()?;
+    let url = stand.upstream.url();
+    let mut ids = HashSet::new();
+    for (data, calls) in [("data", 2), ("data", 4), ("replica", 2)] {
+        let data = stand.folder.path().join(data);
+        drop(stand.callbox.stop());
+        stand.callbox = Callbox::up(binary(), &url, &data, &[], &[])?;
+        let mut client = stand.client()?;
+        let session = Session::open(&stand, &mut client, "2025-06-18", "s-33")?;
+        two_calls(&stand, &mut client, &session)?;
+        for call in stand.calls(calls)? {
+            ids.insert(call["id"].to_string());
+            ids.insert(call["exchange_id"].to_string());
+        }
+    }
+    assert_eq!(ids.len(), 2 * 6, "the same traffic three times: {ids:?}");
     stand.finish_whole()
 }
 

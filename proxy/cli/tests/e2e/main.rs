@@ -20,6 +20,7 @@ mod load;
 mod mcp;
 mod metrics;
 mod minutes;
+mod mixing;
 mod privacy;
 mod reload;
 mod revisions;

@@ -262,6 +262,40 @@ fn payloads_can_be_left_out() -> Result<()> {
 }
 
 #[test]
+fn an_erased_session_leaves_nothing_while_callbox_runs() -> Result<()> {
+    let stand = Stand::up()?;
+    let mut client = stand.client()?;
+    for (id, text) in [("s-gone", "to-be-forgotten"), ("s-kept", CONTROL)] {
+        let session = Session::open(&stand, &mut client, "2025-06-18", id)?;
+        let body = mcp::call("1", "search", &format!(r#"{{"query":"{text}"}}"#));
+        stand.trade(
+            &mut client,
+            session.post(&body),
+            mcp::json(&mcp::result("1", text)),
+        )?;
+    }
+    let calls = stand.calls(2)?;
+    let session = calls[0]["session"].as_str().context("a session")?;
+    stand
+        .callbox
+        .query(&["erase", "--session", session, "--yes"])?;
+    let at_rest = AtRest::of(&stand)?;
+    at_rest.has_none_of(&["to-be-forgotten", session])?;
+    assert!(!at_rest.places(CONTROL).is_empty(), "the other one stays");
+    let again = Session {
+        version: "2025-06-18".to_owned(),
+        id: "s-kept".to_owned(),
+    };
+    stand.trade(
+        &mut client,
+        again.post(&mcp::call("2", "search", "{}")),
+        mcp::json(&mcp::result("2", "found")),
+    )?;
+    stand.calls(2)?;
+    stand.finish_whole()
+}
+
+#[test]
 fn files_are_for_their_owner_only() -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let stand = Stand::up()?;

@@ -204,22 +204,25 @@ impl<B: RequestBody> Pool<B> {
     /// No connection, or the connection broke.
     pub async fn send(
         self: &Arc<Self>,
-        mut request: Request<B>,
+        request: &mut Option<Request<B>>,
     ) -> Result<(Response<Incoming>, Channel<B>), SendError> {
         loop {
             let (mut channel, reused) = match self.take() {
                 Some(channel) => (channel, true),
                 None => (self.open().await?, false),
             };
+            let mut sending = request
+                .take()
+                .expect("invariant: the request is here until a connection takes it");
             let sent = match &mut channel {
                 Channel::Http1(lease) => {
-                    fit::http1(&mut request);
-                    lease.send(request).await
+                    fit::http1(&mut sending);
+                    lease.send(sending).await
                 }
                 Channel::Http2(lease) => {
                     let host = self.dialer.host.to_string();
-                    fit::http2(&mut request, self.dialer.tls.is_some(), &host);
-                    lease.sender.try_send_request(request).await
+                    fit::http2(&mut sending, self.dialer.tls.is_some(), &host);
+                    lease.sender.try_send_request(sending).await
                 }
                 Channel::Detached => {
                     unreachable!("invariant: a channel is detached only after its answer's head")
@@ -236,7 +239,7 @@ impl<B: RequestBody> Pool<B> {
                 }
                 Err(mut error) => match error.take_message() {
                     // Nothing was written: the connection had ended while it was idle. The next one.
-                    Some(unsent) if reused => request = unsent,
+                    Some(unsent) if reused => *request = Some(unsent),
                     _ => {
                         return Err(SendError::Lost {
                             host: self.dialer.host.clone(),

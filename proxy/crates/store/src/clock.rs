@@ -6,6 +6,10 @@ use crate::record::Micros;
 
 /// Now, in microseconds since the epoch.
 pub(crate) fn now() -> Micros {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the one place in this crate that reads the wall clock"
+    )]
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -1,15 +1,23 @@
 //! Connections: how the file is opened, by the writer, by others that change it, and by readers.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this is the one module that opens databases"
+)]
+
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::error::StoreError;
 use crate::files;
 
-/// How long a change waits for another process that has the write lock. Ours hold it for milliseconds.
-pub(crate) const WRITE_PATIENCE: Duration = Duration::from_secs(1);
+/// How often a change asks for the write lock that another process has, a millisecond apart. Ours hold it for some
+/// milliseconds at a time, and pause between two times.
+const WRITE_ATTEMPTS: i32 = 1000;
 /// How long a query waits, e.g. for the recovery of the log after a crash.
 const READ_PATIENCE: Duration = Duration::from_secs(5);
 /// After a checkpoint the write-ahead log is cut back to this.
@@ -52,9 +60,34 @@ fn writable(path: &Path) -> Result<Connection, StoreError> {
     Ok(conn)
 }
 
+/// SQLite's own busy timeout asks ever more rarely, and is overtaken by whoever comes again and again.
+pub(crate) fn wait_for_lock(conn: &mut Connection) -> rusqlite::Result<()> {
+    conn.busy_handler(Some(|attempts| {
+        thread::park_timeout(Duration::from_millis(1));
+        attempts < WRITE_ATTEMPTS
+    }))
+}
+
+/// Between two changes by a process that is not the writer: the writer gets its turn.
+pub(crate) fn give_way(last_change: Duration) {
+    thread::park_timeout(last_change.max(Duration::from_millis(5)));
+}
+
+/// Tries to empty the write-ahead log. It holds up the writer while it waits for readers, so it waits for an instant.
+pub(crate) fn empty_wal(conn: &mut Connection, wait: Duration) -> rusqlite::Result<bool> {
+    conn.busy_timeout(wait)?;
+    let emptied = conn.wal_checkpoint_v2(rusqlite::DEFAULT_NAME, CheckpointMode::TRUNCATE);
+    wait_for_lock(conn)?;
+    match emptied {
+        Ok(_) => Ok(true),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 fn prepare(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let failed = |source| StoreError::sql(path, source);
-    conn.busy_timeout(WRITE_PATIENCE).map_err(failed)?;
+    wait_for_lock(conn).map_err(failed)?;
     // Before the first table, or it has no effect: lets the file shrink page by page, without a VACUUM that stops the writer.
     conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")
         .map_err(failed)?;

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::wal::CheckpointMode;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Result, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 use uuid::Uuid;
 
-use crate::block::{Block, Packer};
+use crate::block::{Packer, Unpacker};
 use crate::db;
 use crate::error::StoreError;
 use crate::files;
@@ -17,9 +16,10 @@ use crate::reader::Fault;
 use crate::retention::in_use;
 use crate::segments::{self, Owner, Segment};
 
-/// Rows of one transaction. Each may be in a block of its own that is written anew: some tens of milliseconds.
-const PORTION: usize = 64;
-const PORTION_ROWS: u32 = 64;
+/// Rows of one transaction, and blocks written anew in it: some milliseconds.
+const PORTION: usize = 256;
+const PORTION_ROWS: u32 = 256;
+const BLOCKS: usize = 16;
 /// Tighter than what the writer does, so that what remains fits where the block was.
 const LEVEL: i32 = 3;
 /// How long readers are waited for at the end.
@@ -61,6 +61,7 @@ pub fn erase(dir: &Path, what: &Erase) -> Result<Erased, StoreError> {
     let mut eraser = Eraser {
         path: &path,
         packer: Packer::new(LEVEL)?,
+        unpacker: Unpacker::new()?,
         gone: Erased::default(),
     };
     for session in &sessions {
@@ -76,7 +77,7 @@ pub fn erase(dir: &Path, what: &Erase) -> Result<Erased, StoreError> {
         forget_principal(&mut conn, num).map_err(failed)?;
     }
     let mut gone = eraser.gone;
-    gone.wal_emptied = empty_wal(&conn).map_err(failed)?;
+    gone.wal_emptied = empty_wal(&mut conn).map_err(failed)?;
     Ok(gone)
 }
 
@@ -106,6 +107,7 @@ fn find(conn: &Connection, what: &Erase) -> Result<(Vec<i64>, Option<i64>)> {
 struct Eraser<'p> {
     path: &'p Path,
     packer: Packer,
+    unpacker: Unpacker,
     gone: Erased,
 }
 
@@ -116,10 +118,12 @@ impl Eraser<'_> {
         let failed = |source| StoreError::sql(path, source);
         for segment in segments::all(conn).map_err(failed)? {
             let keys = segments::calls(conn, segment, Owner::Session(session)).map_err(failed)?;
-            for keys in keys.chunks(PORTION) {
-                self.change(conn, |eraser, change| {
-                    eraser.calls(change, session, keys, Some(segment))
+            let mut rest = keys.as_slice();
+            while !rest.is_empty() {
+                let done = self.change(conn, |eraser, change| {
+                    eraser.calls(change, session, rest, Some(segment))
                 })?;
+                rest = &rest[done..];
             }
             if !keys.is_empty() {
                 self.change(conn, |_, change| {
@@ -150,7 +154,7 @@ impl Eraser<'_> {
                 .into_iter()
                 .filter(|(_, session)| sessions.contains(session))
                 .collect();
-            for calls in found.chunks(PORTION) {
+            for calls in found.chunks(BLOCKS) {
                 self.change(conn, |eraser, change| {
                     for (key, session) in calls {
                         eraser.calls(change, *session, &[*key], None)?;
@@ -169,7 +173,9 @@ impl Eraser<'_> {
             .query_map(params![listed, session, PORTION_ROWS], |row| row.get(0))?
             .collect::<Result<_>>()?;
         keys.extend(segments::late(change)?);
-        let calls = self.calls(change, session, &keys, None)?;
+        let before = self.gone.calls;
+        let done = self.calls(change, session, &keys, None)?;
+        let calls = done < keys.len() || self.gone.calls > before;
         let messages: Vec<(i64, i64)> = change
             .prepare_cached("SELECT id, block FROM message WHERE session = ?1 LIMIT ?2")?
             .query_map(params![session, PORTION_ROWS], |row| row.try_into())?
@@ -188,17 +194,23 @@ impl Eraser<'_> {
         Ok(true)
     }
 
-    /// Calls with these keys, as far as they belong to the session. `true` when there were any.
+    /// Calls with these keys, as far as they belong to the session, until enough blocks are concerned. Gives back how
+    /// many keys are done with.
     fn calls(
         &mut self,
         change: &Connection,
         session: i64,
         keys: &[i64],
         segment: Option<Segment>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<usize, Fault> {
         let mut places = Places::new();
         let mut tools: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
-        for key in keys {
+        let mut done = 0;
+        for key in keys.iter().take(PORTION) {
+            if places.len() >= BLOCKS {
+                break;
+            }
+            done += 1;
             let found: Option<(i64, i64)> = change
                 .prepare_cached("SELECT tool, block FROM call WHERE id = ?1 AND session = ?2")?
                 .query_row([*key, session], |row| row.try_into())
@@ -221,12 +233,15 @@ impl Eraser<'_> {
             }
         }
         self.rewrite(change, &places)?;
-        Ok(!places.is_empty())
+        Ok(done)
     }
 
     fn messages(&mut self, change: &Connection, messages: &[(i64, i64)]) -> Result<(), Fault> {
         let mut places = Places::new();
         for (key, block) in messages {
+            if places.len() >= BLOCKS {
+                break;
+            }
             places.entry(*block).or_default().insert((false, *key));
             outdated(change, &mut places, false, *key)?;
             change
@@ -245,7 +260,7 @@ impl Eraser<'_> {
                 .query_row([num], |row| row.get(0))
                 .optional()?;
             let Some(data) = data else { continue };
-            match Block::unpack(*num, &data) {
+            match self.unpacker.unpack(*num, &data) {
                 Ok(block) => {
                     for doc in block
                         .docs()
@@ -272,6 +287,7 @@ impl Eraser<'_> {
     ) -> Result<T, StoreError> {
         let path = self.path;
         let failed = |source| StoreError::sql(path, source);
+        let begun = Instant::now();
         let change = conn
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(failed)?;
@@ -280,6 +296,7 @@ impl Eraser<'_> {
             Fault::Other(error) => error,
         })?;
         change.commit().map_err(failed)?;
+        db::give_way(begun.elapsed());
         Ok(result)
     }
 }
@@ -316,19 +333,16 @@ fn forget_principal(conn: &mut Connection, num: i64) -> Result<()> {
     change.commit()
 }
 
-/// Empties the write-ahead log, where the erased pages still are. A reader or a busy writer may be in the way for a while.
-fn empty_wal(conn: &Connection) -> Result<bool> {
-    conn.busy_timeout(Duration::from_millis(500))?;
+/// Empties the write-ahead log, where the erased pages still are. A reader may be in the way for a while.
+pub(crate) fn empty_wal(conn: &mut Connection) -> Result<bool> {
     let until = Instant::now() + WAL_PATIENCE;
     loop {
-        match conn.wal_checkpoint_v2(rusqlite::DEFAULT_NAME, CheckpointMode::TRUNCATE) {
-            Ok(_) => return Ok(true),
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                if Instant::now() >= until {
-                    return Ok(false);
-                }
-            }
-            Err(error) => return Err(error),
+        if db::empty_wal(conn, Duration::from_millis(20))? {
+            return Ok(true);
         }
+        if Instant::now() >= until {
+            return Ok(false);
+        }
+        db::give_way(Duration::from_millis(50));
     }
 }

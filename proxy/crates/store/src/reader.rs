@@ -31,8 +31,9 @@ use load::{CallRow, Loader, Met};
 use plan::Plan;
 use walk::{Direction, Walk};
 
-/// Calls read in one transaction.
+/// Calls read in one transaction, and rows looked at for them.
 const PAGE: usize = 256;
+const ROWS: usize = 16_384;
 
 /// A read-only view of a call log.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Reader {
             conn,
             dir: dir.to_path_buf(),
             path: files::database(dir),
-            blocks: RefCell::default(),
+            blocks: RefCell::new(Blocks::new()?),
             met: RefCell::default(),
         })
     }
@@ -75,7 +76,7 @@ impl Reader {
             return Ok(calls);
         };
         if limit > 0 {
-            self.walk(filter, Direction::Backward, &mut |call| {
+            self.walk(filter, Direction::Backward, limit.min(PAGE), &mut |call| {
                 calls.push(call);
                 if calls.len() < limit {
                     ControlFlow::Continue(())
@@ -95,13 +96,14 @@ impl Reader {
         filter: &CallFilter,
         sink: &mut dyn FnMut(Call) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.walk(filter, Direction::Forward, sink)
+        self.walk(filter, Direction::Forward, PAGE, sink)
     }
 
     fn walk(
         &self,
         filter: &CallFilter,
         direction: Direction,
+        page_size: usize,
         sink: &mut dyn FnMut(Call) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let begun = self.read(|loader| {
@@ -115,26 +117,15 @@ impl Reader {
             return Ok(());
         };
         loop {
-            let page = self.read_on(|loader| {
-                let mut page = Vec::new();
-                while page.len() < PAGE
-                    && let Some(key) = walk.next(loader.conn)?
-                {
-                    if let Some(row) = CallRow::find(loader.conn, key)?
-                        && plan.admits(loader.conn, &row)?
-                    {
-                        page.push(loader.call(&row)?);
-                    }
-                }
-                Ok(page)
-            })?;
-            if page.is_empty() {
-                return Ok(());
-            }
+            let (page, more) =
+                self.read_on(|loader| page(loader, &mut plan, &mut walk, page_size))?;
             for call in page {
                 if sink(call).is_break() {
                     return Ok(());
                 }
+            }
+            if !more {
+                return Ok(());
             }
         }
     }
@@ -232,6 +223,31 @@ impl Reader {
             Fault::Other(error) => error,
         })
     }
+}
+
+/// The next calls of a walk, and whether there may be more. It ends after many rows, too, so that no transaction is
+/// long when few of them are asked for.
+fn page(
+    loader: &Loader<'_>,
+    plan: &mut Plan,
+    walk: &mut Walk,
+    size: usize,
+) -> Result<(Vec<Call>, bool), Fault> {
+    let mut page = Vec::new();
+    for _ in 0..ROWS {
+        let Some(key) = walk.next(loader.conn)? else {
+            return Ok((page, false));
+        };
+        if let Some(row) = CallRow::find(loader.conn, key)?
+            && plan.admits(loader.conn, &row)?
+        {
+            page.push(loader.call(&row)?);
+            if page.len() == size {
+                break;
+            }
+        }
+    }
+    Ok((page, true))
 }
 
 /// Inside of a query: an error of SQLite does not know its file yet.

@@ -2,10 +2,9 @@
 //!
 //! The unit is the block, since that is what takes room: a row goes with the block that holds its document.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, Result, TransactionBehavior, params};
 
 use crate::clock;
@@ -29,6 +28,9 @@ const SHRINK: &str = "PRAGMA incremental_vacuum(128)";
 const FREE_PART: u64 = 4;
 /// And in a small file up to this.
 const FREE_BYTES: u64 = 4 << 20;
+
+/// How long another process than the writer works at a time.
+const TURN: Duration = Duration::from_millis(10);
 
 /// What retention removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +56,6 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(crate) struct Retention {
     pub(crate) limits: Limits,
-    wal: PathBuf,
     behind: bool,
     leftovers: Leftovers,
 }
@@ -79,10 +80,9 @@ enum Need {
 }
 
 impl Retention {
-    pub(crate) fn new(limits: Limits, dir: &Path) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            wal: files::write_ahead_log(dir),
             behind: false,
             leftovers: Leftovers::default(),
         }
@@ -108,7 +108,7 @@ impl Retention {
             let need = self.need(conn, clock::now())?;
             match need {
                 Need::Nothing => return Ok(pruned),
-                Need::Shrink => conn.execute_batch(SHRINK)?,
+                Need::Shrink => pruned.bytes += shrink(conn)?,
                 Need::Age(_) | Need::Size => {
                     let horizon = remove(conn, need, &mut pruned)?;
                     pruned.sessions += self.leftovers.some(conn, horizon)?;
@@ -142,16 +142,11 @@ impl Retention {
             return Ok(Need::Age(cutoff));
         }
         let room = room(conn)?;
-        let wal = self
-            .wal
-            .metadata()
-            .map_or(0, |file| file.len())
-            .min(db::WAL_LIMIT);
-        if room.file - room.free + wal > self.limits.max_bytes && oldest.len() > 1 {
+        if room.file - room.free > self.limits.max_bytes && oldest.len() > 1 {
             return Ok(Need::Size);
         }
         let most = (room.file / FREE_PART).max(FREE_BYTES);
-        let shrink = room.free > most || room.file + wal > self.limits.max_bytes;
+        let shrink = room.free > most || room.file > self.limits.max_bytes;
         Ok(if shrink && room.free > 0 {
             Need::Shrink
         } else {
@@ -172,6 +167,15 @@ fn room(conn: &Connection) -> Result<Room> {
         file: page * ask("PRAGMA page_count")?,
         free: page * ask("PRAGMA freelist_count")?,
     })
+}
+
+/// Gives some free pages back. How many bytes the file is shorter; 0 when it has no free pages.
+fn shrink(conn: &Connection) -> Result<u64> {
+    let before = room(conn)?;
+    if before.free > 0 {
+        conn.execute_batch(SHRINK)?;
+    }
+    Ok(before.file.saturating_sub(room(conn)?.file))
 }
 
 /// Removes some of the oldest blocks with their rows. The newest block's row stays, emptied, since numbers are not used
@@ -220,19 +224,16 @@ pub fn prune(dir: &Path, max_age: Duration, max_bytes: u64) -> Result<Pruned, St
     let path = files::database(dir);
     let mut conn = db::open_to_change(dir)?;
     let failed = |source| StoreError::sql(&path, source);
-    let before = room(&conn).map_err(failed)?.file;
-    let mut retention = Retention::new(Limits { max_age, max_bytes }, dir);
+    let mut retention = Retention::new(Limits { max_age, max_bytes });
     let mut total = Pruned::default();
     retention.behind = true;
     while retention.is_behind() {
-        let pruned = retention
-            .work(&mut conn, Duration::from_millis(20))
-            .map_err(failed)?;
+        let pruned = retention.work(&mut conn, TURN).map_err(failed)?;
         total.calls += pruned.calls;
         total.messages += pruned.messages;
         total.sessions += pruned.sessions;
-        // Between two turns the writer gets its own.
-        std::thread::yield_now();
+        total.bytes += pruned.bytes;
+        db::give_way(TURN);
     }
     let horizon =
         clock::now().saturating_sub(Micros::try_from(max_age.as_micros()).unwrap_or(Micros::MAX));
@@ -240,10 +241,18 @@ pub fn prune(dir: &Path, max_age: Duration, max_bytes: u64) -> Result<Pruned, St
         .leftovers
         .all(&mut conn, horizon)
         .map_err(failed)?;
-    // So that the file itself gets smaller now. A reader may prevent it; then the writer does it later.
-    if let Err(error) = conn.wal_checkpoint_v2(rusqlite::DEFAULT_NAME, CheckpointMode::TRUNCATE) {
-        tracing::debug!(%error, "write-ahead log not emptied");
+    // The operator asked for room: the free pages go, too. What the writer needs meanwhile is not free.
+    loop {
+        let bytes = shrink(&conn).map_err(failed)?;
+        total.bytes += bytes;
+        if bytes == 0 {
+            break;
+        }
+        db::give_way(TURN);
     }
-    total.bytes = before.saturating_sub(room(&conn).map_err(failed)?.file);
+    // So that the file itself gets smaller now. A reader may prevent it; then the writer does it later.
+    if !crate::erase::empty_wal(&mut conn).map_err(failed)? {
+        tracing::debug!("write-ahead log not emptied");
+    }
     Ok(total)
 }

@@ -19,6 +19,10 @@ const BYTES_PER_ID: i64 = 3;
 /// Calls that came late before they make a segment.
 const LATE: usize = 1024;
 
+pub(crate) const TOOL_LIST: &str = "SELECT ids FROM tool_calls WHERE segment = ?1 AND tool = ?2";
+pub(crate) const SESSION_LIST: &str =
+    "SELECT ids FROM session_calls WHERE segment = ?1 AND session = ?2";
+
 /// A call that is in no list yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unlisted {
@@ -215,14 +219,8 @@ pub(crate) fn all(conn: &Connection) -> Result<Vec<Segment>> {
 /// The calls of an owner in a segment, in order.
 pub(crate) fn calls(conn: &Connection, segment: Segment, owner: Owner) -> Result<Vec<i64>> {
     let (query, owner) = match owner {
-        Owner::Tool(num) => (
-            "SELECT ids FROM tool_calls WHERE segment = ?1 AND tool = ?2",
-            num,
-        ),
-        Owner::Session(num) => (
-            "SELECT ids FROM session_calls WHERE segment = ?1 AND session = ?2",
-            num,
-        ),
+        Owner::Tool(num) => (TOOL_LIST, num),
+        Owner::Session(num) => (SESSION_LIST, num),
     };
     let list = conn
         .prepare_cached(query)?
@@ -257,7 +255,7 @@ pub(crate) fn has_list(conn: &Connection, session: i64) -> Result<bool> {
     Ok(false)
 }
 
-/// Takes calls of a tool out of its list.
+/// Takes calls of a tool, in order, out of its list.
 pub(crate) fn unlist_calls(
     conn: &Connection,
     segment: Segment,
@@ -266,7 +264,7 @@ pub(crate) fn unlist_calls(
 ) -> Result<()> {
     let mut list = List::default();
     for key in calls(conn, segment, Owner::Tool(tool))? {
-        if !gone.contains(&key) {
+        if gone.binary_search(&key).is_err() {
             list.push(segment.first, key);
         }
     }

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::clock;
 use crate::error::StoreError;
 use crate::files::{self, WriteLock};
-use crate::health::Health;
+use crate::health::{DropReason, Health};
 use crate::ids::Ids;
 use crate::reader::Reader;
 use crate::record::{Call, Catalogue, Message, Session};
@@ -22,7 +23,7 @@ mod wal;
 mod worker;
 
 use commit::Log;
-use queue::Queue;
+use queue::{Group, Queue};
 use wal::Wal;
 use worker::Worker;
 
@@ -35,7 +36,7 @@ pub struct Options {
     pub synchronous_full: bool,
     /// Older calls go.
     pub max_age: Duration,
-    /// Bytes on disk; the oldest calls go first.
+    /// Bytes of the file; the oldest calls go first. The write-ahead log adds up to 8 MiB while no reader blocks it.
     pub max_bytes: u64,
     /// Records that may wait.
     pub queue_records: usize,
@@ -133,12 +134,15 @@ pub fn open(options: Options) -> Result<Writer, StoreError> {
         synchronous_full: options.synchronous_full,
         level: options.compression_level,
         wal: Wal::new(&dir),
-        retention: Retention::new(limits, &dir),
+        retention: Retention::new(limits),
         moved: false,
     };
     let thread = thread::Builder::new()
         .name("callbox-writer".to_owned())
-        .spawn(move || worker.run())
+        .spawn(move || {
+            let _guard = AtPanic(Arc::clone(&worker.queue));
+            worker.run()
+        })
         .map_err(|_| StoreError::Thread("could not be started"))?;
     Ok(Writer {
         queue,
@@ -214,6 +218,22 @@ impl Writer {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(StoreError::Thread("panicked")),
             None => Ok(()),
+        }
+    }
+}
+
+/// Should the thread panic, nobody waits for it, and the health says so.
+struct AtPanic(Arc<Queue>);
+
+impl Drop for AtPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.failed(
+                &mut Group::default(),
+                DropReason::Io,
+                clock::now(),
+                "the writer thread panicked",
+            );
         }
     }
 }

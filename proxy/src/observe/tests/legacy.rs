@@ -344,8 +344,11 @@ fn a_session_id_that_a_refusal_mints_is_none() {
     );
     assert_ne!(calls[1].session.id, calls[2].session.id);
     assert_eq!(
-        calls[0].outcome,
-        Outcome::HttpError,
+        (calls[0].outcome, calls[0].http_status),
+        (Outcome::RpcError, Some(400))
+    );
+    assert!(
+        flags(&calls[0]).contains(&"id_mismatch"),
         "the error names no request of this exchange"
     );
 }

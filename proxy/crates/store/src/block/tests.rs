@@ -10,6 +10,10 @@ fn packed(docs: &[(Kind, i64, &[u8])]) -> Vec<u8> {
     packer.pack().unwrap().data.to_vec()
 }
 
+fn unpack(data: &[u8]) -> Result<Block, StoreError> {
+    Unpacker::new().unwrap().unpack(1, data)
+}
+
 #[test]
 fn the_latest_document_of_a_row_is_found() {
     let data = packed(&[
@@ -19,7 +23,7 @@ fn the_latest_document_of_a_row_is_found() {
         (Kind::Mark, 5, b""),
         (Kind::Call, 6, b"other"),
     ]);
-    let block = Block::unpack(1, &data).unwrap();
+    let block = unpack(&data).unwrap();
     assert_eq!(block.find(true, 5), Some(b"concluded".as_slice()));
     assert_eq!(block.find(false, 5), Some(b"message".as_slice()));
     assert_eq!(block.find(true, 7), None);
@@ -32,15 +36,15 @@ fn a_block_packed_to_a_length_has_that_length_and_reads_the_same() {
     let data = packer.pack_to(500).unwrap().data.to_vec();
     assert_eq!(data.len(), 500);
     assert_eq!(
-        Block::unpack(1, &data).unwrap().find(true, 5),
+        unpack(&data).unwrap().find(true, 5),
         Some(b"payload".as_slice())
     );
 }
 
 #[test]
 fn an_emptied_block_has_no_documents() {
-    assert_eq!(Block::unpack(1, &[]).unwrap().docs().count(), 0);
-    assert_eq!(Block::unpack(1, &packed(&[])).unwrap().docs().count(), 0);
+    assert_eq!(unpack(&[]).unwrap().docs().count(), 0);
+    assert_eq!(unpack(&packed(&[])).unwrap().docs().count(), 0);
 }
 
 #[test]
@@ -52,8 +56,18 @@ fn every_flipped_byte_is_noticed() {
     for at in 0..data.len() {
         let mut damaged = data.clone();
         damaged[at] ^= 0x40;
-        assert!(Block::unpack(1, &damaged).is_err(), "byte {at}");
+        assert!(unpack(&damaged).is_err(), "byte {at}");
     }
+}
+
+/// Blocks on disk are read with it: it cannot change.
+#[test]
+fn the_dictionary_of_format_1_is_what_it_was() {
+    let digest = <sha2::Sha256 as sha2::Digest>::digest(DICTIONARY);
+    assert_eq!(
+        u64::from_be_bytes(std::array::from_fn(|at| digest[at])),
+        0x845f_896c_27ff_31f8
+    );
 }
 
 proptest! {
@@ -61,7 +75,7 @@ proptest! {
     #[test]
     fn what_is_packed_is_unpacked(docs in prop::collection::vec((0_usize..4, any::<i64>(), prop::collection::vec(any::<u8>(), 0..300)), 0..40)) {
         let docs: Vec<_> = docs.iter().map(|(kind, key, body)| (Kind::ALL[*kind], *key, body.as_slice())).collect();
-        let block = Block::unpack(1, &packed(&docs)).unwrap();
+        let block = unpack(&packed(&docs)).unwrap();
         let read: Vec<_> = block.docs().map(|doc| (doc.kind, doc.key, doc.body)).collect();
         prop_assert_eq!(read, docs);
     }
@@ -70,9 +84,9 @@ proptest! {
     #[test]
     fn garbage_is_refused(data in prop::collection::vec(any::<u8>(), 1..400)) {
         let mut framed = data.clone();
-        framed.splice(0..0, [0x28, 0xb5, 0x2f, 0xfd]);
-        prop_assert!(Block::unpack(1, &data).is_err());
-        drop(Block::unpack(1, &framed));
+        framed.splice(0..0, [FORMAT, 0x28, 0xb5, 0x2f, 0xfd]);
+        prop_assert!(unpack(&data).is_err());
+        drop(unpack(&framed));
         drop(index(&data));
     }
 }

@@ -5,20 +5,29 @@ use std::sync::Arc;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::Fault;
-use crate::block::Block;
+use crate::block::{Block, Unpacker};
 use crate::error::StoreError;
 
 /// Bytes kept.
 const MOST: usize = 8 << 20;
 
 /// A few unpacked blocks, the latest used last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Blocks {
+    unpacker: Unpacker,
     kept: Vec<(i64, Arc<Block>)>,
     weight: usize,
 }
 
 impl Blocks {
+    pub(crate) fn new() -> Result<Self, StoreError> {
+        Ok(Self {
+            unpacker: Unpacker::new()?,
+            kept: Vec::new(),
+            weight: 0,
+        })
+    }
+
     /// A block by its number; the error `Damaged` when it cannot be made sense of.
     pub(crate) fn get(&mut self, conn: &Connection, num: i64) -> Result<Arc<Block>, Fault> {
         if let Some(at) = self.kept.iter().rposition(|(kept, _)| *kept == num) {
@@ -39,7 +48,7 @@ impl Blocks {
                 Ok(row
                     .get_ref(0)?
                     .as_blob()
-                    .map(|data| Block::unpack(num, data)))
+                    .map(|data| self.unpacker.unpack(num, data)))
             })
             .optional();
         let block = match data {

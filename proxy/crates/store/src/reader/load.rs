@@ -24,6 +24,12 @@ const DAMAGED: &str = "damaged_record";
 /// A tool list cannot be larger than this.
 const LARGEST_CATALOGUE: usize = 256 << 20;
 
+pub(super) const CALL: &str =
+    "SELECT id, tail, session, tool, outcome, \"end\", catalogue, shift, took, block
+    FROM call WHERE id = ?1";
+pub(super) const MESSAGES: &str =
+    "SELECT id, tail, block FROM message WHERE session = ?1 ORDER BY id";
+
 /// A row of the call table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallRow {
@@ -42,11 +48,9 @@ pub(crate) struct CallRow {
 impl CallRow {
     /// The row with this key.
     pub(crate) fn find(conn: &Connection, key: i64) -> rusqlite::Result<Option<Self>> {
-        conn.prepare_cached(
-            "SELECT id, tail, session, tool, outcome, \"end\", catalogue, shift, took, block FROM call WHERE id = ?1",
-        )?
-        .query_row([key], Self::read)
-        .optional()
+        conn.prepare_cached(CALL)?
+            .query_row([key], Self::read)
+            .optional()
     }
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -194,7 +198,7 @@ impl<'c> Loader<'c> {
         let session = self.session(num)?;
         let rows: Vec<(i64, i64, i64)> = self
             .conn
-            .prepare_cached("SELECT id, tail, block FROM message WHERE session = ?1 ORDER BY id")?
+            .prepare_cached(MESSAGES)?
             .query_map([num], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<rusqlite::Result<_>>()?;
         rows.into_iter()

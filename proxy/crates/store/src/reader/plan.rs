@@ -26,6 +26,17 @@ const SESSIONS: u32 = 20_000;
 /// Likewise with more lists.
 const LISTS: usize = 100_000;
 
+pub(super) const COUNT_ALL: &str =
+    "SELECT count(*) FROM (SELECT 1 FROM call WHERE id BETWEEN ?1 AND ?2 AND ?4 IS NULL LIMIT ?3)";
+pub(super) const COUNT_OUTCOME: &str = "SELECT count(*) FROM (SELECT 1 FROM call
+    WHERE outcome = ?4 AND outcome <> 0 AND id BETWEEN ?1 AND ?2 LIMIT ?3)";
+pub(super) const OF_PRINCIPAL: &str = "SELECT num, first_at, last_at
+    FROM session JOIN activity ON activity.session = session.num WHERE principal = ?1 LIMIT ?2";
+pub(super) const OF_TENANT: &str = "SELECT num, first_at, last_at
+    FROM session JOIN activity ON activity.session = session.num WHERE tenant = ?1 LIMIT ?2";
+pub(super) const OF_CLIENT: &str = "SELECT num, first_at, last_at
+    FROM session JOIN activity ON activity.session = session.num WHERE client = ?1 LIMIT ?2";
+
 /// How to answer a filter.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -189,18 +200,9 @@ impl Plan {
 
     /// Whether there are only few calls at a place.
     fn few(&self, conn: &Connection, place: Place) -> Result<bool> {
-        let query = match place {
-            Place::Outcome(_) => {
-                "SELECT count(*) FROM (SELECT 1 FROM call
-                     WHERE outcome = ?4 AND outcome <> 0 AND id BETWEEN ?1 AND ?2 LIMIT ?3)"
-            }
-            _ => {
-                "SELECT count(*) FROM (SELECT 1 FROM call WHERE id BETWEEN ?1 AND ?2 AND ?4 IS NULL LIMIT ?3)"
-            }
-        };
-        let outcome = match place {
-            Place::Outcome(code) => Some(code),
-            _ => None,
+        let (query, outcome) = match place {
+            Place::Outcome(code) => (COUNT_OUTCOME, Some(code)),
+            _ => (COUNT_ALL, None),
         };
         let (start, end) = self.range.clone().into_inner();
         let count: u32 = conn
@@ -275,18 +277,9 @@ fn sessions_asked_for(
         return Ok(Some(Vec::new()));
     };
     let query = match attribute {
-        Attribute::Principal => {
-            "SELECT num, first_at, last_at FROM session JOIN activity ON activity.session = session.num
-             WHERE principal = ?1 LIMIT ?2"
-        }
-        Attribute::Tenant => {
-            "SELECT num, first_at, last_at FROM session JOIN activity ON activity.session = session.num
-             WHERE tenant = ?1 LIMIT ?2"
-        }
-        Attribute::Client => {
-            "SELECT num, first_at, last_at FROM session JOIN activity ON activity.session = session.num
-             WHERE client = ?1 LIMIT ?2"
-        }
+        Attribute::Principal => OF_PRINCIPAL,
+        Attribute::Tenant => OF_TENANT,
+        Attribute::Client => OF_CLIENT,
         Attribute::None => return Ok(None),
     };
     let spread = Spread::read(conn)?;

@@ -10,6 +10,11 @@ use crate::ids::id_from;
 /// Candidates named in an error, and one more to know that there are.
 const MOST: u32 = 10;
 
+pub(super) const CALLS: &str =
+    "SELECT id, tail FROM call WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
+pub(super) const SESSIONS: &str =
+    "SELECT id FROM session WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
+
 /// The ids that begin with some digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
@@ -50,9 +55,7 @@ impl Range {
         let mut found = Vec::new();
         // Negative keys would be ids whose first digit is 8 or more: the year 6429.
         if first >= 0 && last >= 0 {
-            let mut calls = conn.prepare_cached(
-                "SELECT id, tail FROM call WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3",
-            )?;
+            let mut calls = conn.prepare_cached(CALLS)?;
             let calls = calls.query_map(params![first, last, MOST], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?;
@@ -67,9 +70,7 @@ impl Range {
                 }
             }
         }
-        let mut sessions = conn.prepare_cached(
-            "SELECT id FROM session WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3",
-        )?;
+        let mut sessions = conn.prepare_cached(SESSIONS)?;
         let (first, last) = (self.first.to_be_bytes(), self.last.to_be_bytes());
         let sessions = sessions.query_map(params![first, last, MOST], |row| row.get(0))?;
         for session in sessions {

@@ -42,10 +42,14 @@ const MOST: usize = 8192;
 impl Sessions {
     /// The number of a session, its row being up to date.
     pub(crate) fn number(&mut self, conn: &Connection, session: &Arc<Session>) -> Result<i64> {
-        if let Some(known) = self.known.get(&session.id)
-            && Arc::ptr_eq(&known.session, session)
-        {
-            return Ok(known.num);
+        if let Some(known) = self.known.get_mut(&session.id) {
+            if Arc::ptr_eq(&known.session, session) {
+                return Ok(known.num);
+            }
+            if *known.session == **session {
+                known.session = Arc::clone(session);
+                return Ok(known.num);
+            }
         }
         let num = write(conn, session)?;
         if self.known.len() >= MOST {

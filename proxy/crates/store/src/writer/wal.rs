@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 
 use super::commit::Log;
-use crate::db::{WAL_LIMIT, WRITE_PATIENCE};
+use crate::db::{self, WAL_LIMIT};
 use crate::files;
 
 /// A checkpoint after so many frames: often enough to stay small, rarely enough that a page that changes with every
@@ -54,7 +54,7 @@ impl Wal {
     }
 
     /// Once in a while: what is left, and a log file that a reader made too long.
-    pub(crate) fn when_idle(&mut self, log: &Log) {
+    pub(crate) fn when_idle(&mut self, log: &mut Log) {
         if log.frames() != self.folded {
             self.fold(&log.conn);
         }
@@ -63,13 +63,13 @@ impl Wal {
             .metadata()
             .is_ok_and(|file| file.len() > WAL_LIMIT);
         if too_long && self.folded == self.frames {
-            Self::empty(&log.conn);
+            Self::empty(&mut log.conn);
         }
     }
 
     /// Before the connection is closed.
-    pub(crate) fn at_end(log: &Log) {
-        Self::empty(&log.conn);
+    pub(crate) fn at_end(log: &mut Log) {
+        Self::empty(&mut log.conn);
     }
 
     fn fold(&mut self, conn: &Connection) {
@@ -82,15 +82,9 @@ impl Wal {
     }
 
     /// Truncates the log file if no reader needs it; does not wait for any.
-    fn empty(conn: &Connection) {
-        let emptied = conn.busy_timeout(Duration::ZERO).and_then(|()| {
-            conn.wal_checkpoint_v2(rusqlite::DEFAULT_NAME, CheckpointMode::TRUNCATE)
-        });
-        if let Err(error) = emptied {
+    fn empty(conn: &mut Connection) {
+        if let Err(error) = db::empty_wal(conn, Duration::ZERO) {
             tracing::debug!(%error, "write-ahead log not emptied");
-        }
-        if let Err(error) = conn.busy_timeout(WRITE_PATIENCE) {
-            tracing::warn!(%error, "busy timeout not restored");
         }
     }
 }

@@ -86,8 +86,16 @@ impl Worker {
                 }
                 Err(error) => error,
             };
-            let reason = fault::reason(&error, &self.dir);
-            let detail = error.to_string();
+            let mut reason = fault::reason(&error, &self.dir);
+            let mut detail = error.to_string();
+            if reason != DropReason::Busy
+                && let Err(error) = self.reopen()
+            {
+                // What stands in the way of opening the log says more than what befell the open one.
+                reason = fault::reason(&error, &self.dir);
+                detail = error.to_string();
+            }
+            // One line per change of state, and a summary now and then (never one per attempt).
             if self.queue.failed(&mut group, reason, clock::now(), &detail) {
                 tracing::error!(reason = reason.as_str(), error = %detail, "call log degraded: records wait, and are dropped when the queue is full");
             } else if Instant::now() >= next_summary {
@@ -106,9 +114,6 @@ impl Worker {
                 std::thread::park_timeout(delay);
             } else {
                 delay = (delay * 2).min(LAST_DELAY);
-            }
-            if reason != DropReason::Busy {
-                self.reopen();
             }
         }
     }
@@ -134,15 +139,11 @@ impl Worker {
     }
 
     /// A new connection: the old one may hold a file that is gone, or state that an error left behind.
-    fn reopen(&mut self) {
-        match Log::open(&self.dir, self.synchronous_full, self.level) {
-            Ok(log) => {
-                self.log = log;
-                self.moved = false;
-                self.wal = Wal::new(&self.dir);
-            }
-            Err(error) => tracing::debug!(%error, "call log not reopened"),
-        }
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        self.log = Log::open(&self.dir, self.synchronous_full, self.level)?;
+        self.wal = Wal::new(&self.dir);
+        self.moved = false;
+        Ok(())
     }
 
     /// Once a second: sizes, the write-ahead log, limits, and whether the file is still where it was.
@@ -158,9 +159,11 @@ impl Worker {
             if let Some(lock) = WriteLock::take_again(&self.dir) {
                 self.lock = lock;
             }
-            self.reopen();
+            if let Err(error) = self.reopen() {
+                tracing::debug!(%error, "call log not reopened");
+            }
         }
-        self.wal.when_idle(&self.log);
+        self.wal.when_idle(&mut self.log);
         let size = |path: PathBuf| path.metadata().map_or(0, |file| file.len());
         self.queue.sizes(
             size(files::database(&self.dir)),
@@ -180,9 +183,9 @@ impl Worker {
         self.wal.after_commit(&self.log);
     }
 
-    fn finish(self) -> Result<(), StoreError> {
+    fn finish(mut self) -> Result<(), StoreError> {
         let path = files::database(&self.dir);
-        Wal::at_end(&self.log);
+        Wal::at_end(&mut self.log);
         let Self { log, lock, .. } = self;
         // The lock outlives the connection: a successor finds a closed file.
         let closed = log

@@ -9,7 +9,7 @@ fn a_call_is_delivered_once_when_it_concludes() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     let before = call(&mut ids, &session, 1, NOON);
     let long = call(&mut ids, &session, 2, NOON + 1);
     let short = call(&mut ids, &session, 3, NOON + 2);
@@ -53,7 +53,7 @@ fn calls_left_open_are_abandoned_by_the_next_run_and_delivered_as_such() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     let open_calls: Vec<_> = (0..600)
         .map(|seq| opened(&call(&mut ids, &session, seq, NOON)))
         .collect();
@@ -102,7 +102,7 @@ fn a_long_backlog_comes_whole_and_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     let mut follower = Reader::open(dir.path()).unwrap().follow().unwrap();
     let mut all: Vec<_> = (0..900)
         .map(|seq| call(&mut ids, &session, seq, NOON))

@@ -16,12 +16,12 @@ const SECOND: i64 = 1_000_000;
 /// A log with lists, late calls, calls that moved, and newest calls in no list; and all of it in memory.
 fn log(writer: &Writer) -> Vec<Call> {
     let mut ids = writer.ids();
-    let sessions: Vec<_> = (0..40).map(|number| session(&mut ids, number)).collect();
+    let sessions: Vec<_> = (0..40).map(session).collect();
     let silent = Arc::new(Session {
         principal: None,
         tenant: None,
         client: None,
-        ..(*session(&mut ids, 99)).clone()
+        ..(*session(99)).clone()
     });
     let mut all = Vec::new();
     let mut late = Vec::new();
@@ -196,7 +196,7 @@ fn a_walk_can_be_broken_off_and_is_not_endless() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     assert!(store(
         &writer,
         calls((0..600).map(|seq| call(&mut ids, &session, seq, NOON)))
@@ -235,7 +235,7 @@ fn times_are_the_calls_own_whatever_their_ids_say() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     let fast = call(&mut ids, &session, 1, NOON + 3600 * SECOND);
     let right = call(&mut ids, &session, 2, NOON + 5 * SECOND);
     assert!(store(&writer, calls([fast, right.clone()])));
@@ -258,7 +258,7 @@ fn ids_are_found_by_any_unique_beginning() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     let one = call(&mut ids, &session, 1, NOON + SECOND);
     let two = call(&mut ids, &session, 2, NOON + 90_000 * SECOND);
     assert!(store(&writer, calls([one.clone(), two.clone()])));
@@ -310,7 +310,7 @@ fn sessions_are_listed_by_what_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let sessions: Vec<_> = (0..12).map(|number| session(&mut ids, number)).collect();
+    let sessions: Vec<_> = (0..12).map(session).collect();
     for (number, session) in (0..).zip(&sessions) {
         assert!(store(
             &writer,

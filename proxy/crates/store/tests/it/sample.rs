@@ -12,22 +12,24 @@ use callbox_store::{
 use serde_json::value::RawValue;
 
 /// 2026-11-30, noon.
-pub const NOON: Micros = 1_796_040_000_000_000;
+pub(crate) const NOON: Micros = 1_796_040_000_000_000;
 
-pub fn raw(text: &str) -> RawJson {
+pub(crate) fn raw(text: &str) -> RawJson {
     RawValue::from_string(text.to_owned()).unwrap()
 }
 
 /// Options for tests: limits that do not get in the way of calls dated [`NOON`].
-pub fn options(dir: &Path) -> Options {
+pub(crate) fn options(dir: &Path) -> Options {
     Options {
-        max_age: Duration::from_secs(100 * 365 * 24 * 3600),
+        max_age: Duration::from_hours(876_000),
         ..Options::new(dir)
     }
 }
 
-pub fn session(ids: &mut Ids, number: u64) -> Arc<Session> {
-    let id = ids.next(NOON);
+/// A session whose id does not move the calls' ids on.
+pub(crate) fn session(number: u64) -> Arc<Session> {
+    let started_at = NOON + i64::try_from(number).unwrap();
+    let id = Ids::after(None).next(started_at);
     Arc::new(Session {
         id,
         source: SessionSource::Protocol,
@@ -41,12 +43,12 @@ pub fn session(ids: &mut Ids, number: u64) -> Arc<Session> {
             version: Some("1.0".to_owned()),
         }),
         protocol_version: Some("2025-11-25".to_owned()),
-        started_at: NOON,
+        started_at,
     })
 }
 
 /// A concluded call.
-pub fn call(ids: &mut Ids, session: &Arc<Session>, seq: u32, at: Micros) -> Call {
+pub(crate) fn call(ids: &mut Ids, session: &Arc<Session>, seq: u32, at: Micros) -> Call {
     let id = ids.next(at);
     Call {
         id,
@@ -86,7 +88,7 @@ pub fn call(ids: &mut Ids, session: &Arc<Session>, seq: u32, at: Micros) -> Call
 }
 
 /// The same call before its answer.
-pub fn opened(call: &Call) -> Call {
+pub(crate) fn opened(call: &Call) -> Call {
     Call {
         outcome: Outcome::Pending,
         end: End::Open,
@@ -98,7 +100,7 @@ pub fn opened(call: &Call) -> Call {
     }
 }
 
-pub fn message(ids: &mut Ids, session: &Arc<Session>, at: Micros, body: &str) -> Message {
+pub(crate) fn message(ids: &mut Ids, session: &Arc<Session>, at: Micros, body: &str) -> Message {
     let id = ids.next(at);
     Message {
         id,
@@ -116,7 +118,7 @@ pub fn message(ids: &mut Ids, session: &Arc<Session>, at: Micros, body: &str) ->
     }
 }
 
-pub fn calls(calls: impl IntoIterator<Item = Call>) -> Vec<Record> {
+pub(crate) fn calls(calls: impl IntoIterator<Item = Call>) -> Vec<Record> {
     calls
         .into_iter()
         .map(|call| Record::Call(Box::new(call)))
@@ -124,7 +126,7 @@ pub fn calls(calls: impl IntoIterator<Item = Call>) -> Vec<Record> {
 }
 
 /// Submits and waits until the writer has answered. `true` when it did within ten seconds.
-pub fn store(writer: &Writer, records: Vec<Record>) -> bool {
+pub(crate) fn store(writer: &Writer, records: Vec<Record>) -> bool {
     let (done, wait) = sync_channel(1);
     let committed: Vec<Box<dyn FnOnce() + Send>> =
         vec![Box::new(move || done.send(()).unwrap_or_default())];
@@ -135,8 +137,8 @@ pub fn store(writer: &Writer, records: Vec<Record>) -> bool {
 }
 
 /// Waits until something is true; fails the test when it does not become true.
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_mins(1);
     while !condition() {
         assert!(Instant::now() < until, "did not happen: {what}");
         std::thread::park_timeout(Duration::from_millis(5));
@@ -144,7 +146,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// `offered = stored + dropped + queued`.
-pub fn assert_adds_up(writer: &Writer) {
+pub(crate) fn assert_adds_up(writer: &Writer) {
     let health = writer.health();
     assert_eq!(
         health.offered,

@@ -28,7 +28,7 @@ fn b42_records_in_are_records_stored_plus_counted_drops() {
             .map(|number| {
                 let (writer, ids, offered, taken) = (&writer, &ids, &offered, &taken);
                 scope.spawn(move || {
-                    let session = session(&mut ids.lock().unwrap(), number);
+                    let session = session(number);
                     for seq in 0..400 {
                         let call = call(&mut ids.lock().unwrap(), &session, seq, NOON);
                         let id = call.id;
@@ -83,7 +83,7 @@ fn b47_a_batch_of_five_thousand_is_stored_whole() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     let batch = calls((0..5000).map(|seq| call(&mut ids, &session, seq, NOON)));
     assert!(store(&writer, batch));
     let health = writer.health();
@@ -100,7 +100,7 @@ fn a_record_is_visible_within_a_tenth_of_a_second() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     let one = call(&mut ids, &session, 1, NOON);
     let reader = Reader::open(dir.path()).unwrap();
     let begun = std::time::Instant::now();
@@ -123,7 +123,7 @@ fn an_id_that_another_record_has_costs_that_record_only() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     let one = call(&mut ids, &session, 1, NOON);
     let (key, _) = one.id.as_u64_pair();
     let same_half = Call {
@@ -152,7 +152,7 @@ fn what_is_queued_is_committed_by_close() {
     let dir = tempfile::tempdir().unwrap();
     let writer = open(options(dir.path())).unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     for seq in 0..50 {
         let records = vec![
             Record::Call(Box::new(call(&mut ids, &session, seq, NOON))),
@@ -187,7 +187,7 @@ fn a_batch_larger_than_the_queue_is_taken_when_nothing_else_waits() {
     })
     .unwrap();
     let mut ids = writer.ids();
-    let session = session(&mut ids, 1);
+    let session = session(1);
     assert!(store(
         &writer,
         calls((0..100).map(|seq| call(&mut ids, &session, seq, NOON)))

@@ -190,6 +190,15 @@ impl Client {
         }
     }
 
+    /// Waits longer than [`PATIENCE`] for what a busy machine has a lot of.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn patience(&self, patience: Duration) -> anyhow::Result<()> {
+        self.stream().set_write_timeout(Some(patience))?;
+        Ok(self.stream().set_read_timeout(Some(patience))?)
+    }
+
     /// Ends the sending side only.
     ///
     /// # Errors

@@ -60,8 +60,13 @@ impl<'a> Meta<'a> {
 
     /// A string, or a number as spelled, under a key of somebody's own.
     pub fn named(&self, key: &str) -> Option<Cow<'a, str>> {
+        let raw = self.raw?.get();
+        // Mostly there is none, and one search tells; a key spelled with escapes is nobody's habit.
+        if !raw.contains(key) {
+            return None;
+        }
         let mut found = None;
-        each_member(self.raw?.get(), |name, value| {
+        each_member(raw, |name, value| {
             if name == key {
                 found = text(value).or_else(|| {
                     id(value).map(|number| Cow::Owned(number.as_raw_json().to_owned()))
