@@ -29,6 +29,8 @@ mod email;
 mod header;
 mod iban;
 mod keys;
+mod literal;
+mod member;
 mod pem;
 mod placeholder;
 mod pointer;
@@ -317,8 +319,8 @@ impl Redactor {
     fn root(&self, place: Place<'_>, cut: bool) -> (Root, Vec<Active>) {
         let (flags, tool) = match place {
             Place::Arguments { tool } => (0, Some(tool)),
-            Place::Result { tool } => (walk::PROTOCOL, Some(tool)),
-            Place::Message => (walk::PROTOCOL | walk::TOP, None),
+            Place::Result { tool } => (member::PROTOCOL, Some(tool)),
+            Place::Message => (member::PROTOCOL | member::TOP, None),
             Place::Schema => (0, None),
         };
         let root = Root {

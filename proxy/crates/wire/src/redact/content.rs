@@ -65,15 +65,16 @@ impl Redactor {
         ]);
         let url = self.on(Detector::UrlCredential);
         let cloud = self.on(Detector::CloudKey);
-        let triggers: [(&[u8], bool); 9] = [
+        let triggers: [(&[u8], bool); 10] = [
             (b"[", true),
             (b"0123456789", digits),
             (b"@", self.on(Detector::Email)),
             (b"%", self.on(Detector::Email) || names || url),
             (b":", names || url || cloud),
             (b"=", names || url),
-            (b"-", cloud || self.on(Detector::Pem)),
-            (b"_./~A", cloud),
+            (b"-", cloud || names || self.on(Detector::Pem)),
+            (b"_./~AB", cloud),
+            (b"<", names),
             (b"J", self.on(Detector::Jwt)),
         ];
         let mut classes = [0_u8; 256];
@@ -214,6 +215,10 @@ impl Scan<'_> {
             }
             b'J' => tokens::jwt(text, i, floor, &mut self.no_jwt_before)
                 .map(|(start, end)| (start, end, Kind::Jwt)),
+            b'<' if self.about.names => assign::element(text, i, &self.redactor.keys)
+                .map(|(start, end)| (start, end, Kind::Key)),
+            b'B' if on(Detector::CloudKey) => tokens::after_scheme(text, i, floor)
+                .map(|(start, end)| (start, end, Kind::CloudKey)),
             b'[' => {
                 let Some(length) = placeholder::length_at(text, i) else {
                     return Step::Next(i + 1);
@@ -332,7 +337,14 @@ impl Scan<'_> {
     }
 
     fn dash(&mut self, i: usize) -> Step {
-        if at(self.text, i + 1) == b'-' && self.redactor.on(Detector::Pem) {
+        let dashes = run(self.text, i, |byte| byte == b'-') - i;
+        if dashes == 2
+            && self.about.names
+            && let Some((start, end)) = assign::flag(self.text, i, self.floor, &self.redactor.keys)
+        {
+            return Step::Found(start, end, Kind::Key);
+        }
+        if dashes > 3 && self.redactor.on(Detector::Pem) {
             return match pem::find(self.text, i, self.no_pem_end) {
                 pem::Block::Found { start, end } => Step::Found(start, end, Kind::Pem),
                 pem::Block::None { next, no_end } => {
@@ -340,6 +352,9 @@ impl Scan<'_> {
                     Step::Next(next)
                 }
             };
+        }
+        if dashes > 1 {
+            return Step::Next(i + dashes);
         }
         match self.cloud_key(i) {
             Some((start, end, kind)) => Step::Found(start, end, kind),

@@ -263,7 +263,28 @@ pub(super) fn telegram(text: &[u8], i: usize, floor: usize) -> Option<(usize, us
     (i - start >= 8 && end - i > 33).then_some((start, end))
 }
 
-/// Whether a word may begin at `i`: after no letter or digit, unless they are the end of an escape (`\n`, `%3D`).
+/// The credential after `Bearer ` or `Basic ` when it reads like one.
+pub(super) fn after_scheme(text: &[u8], i: usize, floor: usize) -> Option<(usize, usize)> {
+    let tail = rest(text, i);
+    let basic = tail.starts_with(b"Basic ");
+    if is_word(before(text, i, floor)) || !basic && !tail.starts_with(b"Bearer ") {
+        return None;
+    }
+    let start = i + if basic { 6 } else { 7 };
+    let end = run(text, start, |byte| {
+        is_base64url(byte) || matches!(byte, b'.' | b'~' | b'+' | b'/' | b'=')
+    });
+    let token = part(text, start, end);
+    let found = if basic {
+        let pair = base64::engine::general_purpose::STANDARD.decode(token);
+        token.len() <= 1024 && pair.is_ok_and(|pair| pair.contains(&b':') && pair.is_ascii())
+    } else {
+        token.len() >= 16 && is_mixed(token) && !token.starts_with(b"eyJ")
+    };
+    found.then_some((start, end))
+}
+
+/// Whether a word may begin at `i`: after no letter or digit, unless they are the end of an escape (`\n`, `\u003c`, `%3D`).
 fn begins_word(text: &[u8], i: usize, floor: usize) -> bool {
     if !is_word(before(text, i, floor)) {
         return true;
@@ -275,5 +296,8 @@ fn begins_word(text: &[u8], i: usize, floor: usize) -> bool {
     let percent = lead >= 3
         && at(text, i - 3) == b'%'
         && part(text, i - 2, i).iter().all(u8::is_ascii_hexdigit);
-    escaped || percent
+    let unicode = lead >= 6
+        && part(text, i - 6, i - 4) == b"\\u"
+        && part(text, i - 4, i).iter().all(u8::is_ascii_hexdigit);
+    escaped || percent || unicode
 }
