@@ -268,7 +268,7 @@ impl Scan<'_> {
             {
                 return Step::Found(start, end, Kind::CloudKey);
             }
-            return Step::Next(run(text, end, |byte| byte.is_ascii_alphanumeric()));
+            return Step::Next(end);
         }
         let wanted = digits::Wanted {
             card: on(Detector::Card),

@@ -9,6 +9,7 @@
 
 use super::RuleError;
 use super::bytes::{at, before, is_word, part};
+use super::placeholder;
 use super::words::Words;
 
 /// What a name tells about the value.
@@ -163,6 +164,11 @@ impl KeyTable {
 
     /// What the name `key`, escapes decoded, tells.
     pub(super) fn facts(&self, key: &[u8]) -> KeyFacts {
+        let key = if key.contains(&b'[') {
+            &*placeholder::without(key)
+        } else {
+            key
+        };
         let mut facts = KeyFacts {
             id: is_id(key),
             ..KeyFacts::default()
