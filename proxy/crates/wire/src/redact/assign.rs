@@ -4,7 +4,9 @@
 //! The name decides as in JSON. How far the value goes depends on how it is written: to its closing quote, to the end of
 //! the line when the name begins the line, else to where a word of its kind ends.
 
-use super::bytes::{at, before, is_base64url, is_blank, is_word, part, rest, run, run_back};
+use super::bytes::{
+    after_escape, at, before, is_base64url, is_blank, is_word, part, rest, run, run_back,
+};
 use super::keys::KeyTable;
 use super::placeholder::{self, Kind};
 
@@ -162,16 +164,6 @@ fn name_before(
         leads,
     };
     Some((name, kind))
-}
-
-/// How many bytes at `start` belong to an escape before the name: the `n` of `\n`, the `3F` of `%3F`.
-fn after_escape(text: &[u8], start: usize, floor: usize) -> usize {
-    let two = part(text, start, start + 2);
-    match before(text, start, floor) {
-        b'\\' if matches!(two.first(), Some(b'n' | b'r' | b't')) => 1,
-        b'%' if two.len() == 2 && two.iter().all(u8::is_ascii_hexdigit) => 2,
-        _ => 0,
-    }
 }
 
 fn leads_line(text: &[u8], start: usize, floor: usize) -> bool {

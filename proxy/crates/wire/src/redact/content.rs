@@ -4,7 +4,9 @@
 //! byte is then looked at exactly. Nothing found is looked into again, and no look back goes behind the last finding.
 
 use super::assign::{self, Names, Separator};
-use super::bytes::{at, before, is_blank, is_uuid, is_word, part, run, run_back, trimmed};
+use super::bytes::{
+    at, before, begins_word, is_blank, is_uuid, is_word, part, run, run_back, trimmed,
+};
 use super::edit::Edit;
 use super::keys::{Hint, KeyFacts};
 use super::placeholder::{self, Kind};
@@ -252,7 +254,7 @@ impl Scan<'_> {
         let on = |detector| self.redactor.on(detector);
         let end = run(text, i, |byte| byte.is_ascii_digit());
         let previous = before(text, i, floor);
-        if is_word(previous) {
+        if is_word(previous) && !begins_word(text, i, floor) {
             // Inside a word: an IBAN after two letters, a key after its prefix; no number.
             let two = i >= floor + 2
                 && previous.is_ascii_alphabetic()
@@ -268,7 +270,13 @@ impl Scan<'_> {
             {
                 return Step::Found(start, end, Kind::CloudKey);
             }
-            return Step::Next(end);
+            // Nothing else begins inside a word, except after the digits of an escape.
+            let escape = previous == b'u' && before(text, i - 1, floor) == b'\\';
+            return Step::Next(if escape {
+                i + 4
+            } else {
+                run(text, end, |byte| byte.is_ascii_alphanumeric())
+            });
         }
         let wanted = digits::Wanted {
             card: on(Detector::Card),

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use memchr::memmem;
 
-use super::bytes::{at, before, is_base64url, is_word, part, rest, run, run_back};
+use super::bytes::{at, before, begins_word, is_base64url, is_word, part, rest, run, run_back};
 
 /// Decodes what is there and does not ask for padding.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -282,22 +282,4 @@ pub(super) fn after_scheme(text: &[u8], i: usize, floor: usize) -> Option<(usize
         token.len() >= 16 && is_mixed(token) && !token.starts_with(b"eyJ")
     };
     found.then_some((start, end))
-}
-
-/// Whether a word may begin at `i`: after no letter or digit, unless they are the end of an escape (`\n`, `\u003c`, `%3D`).
-fn begins_word(text: &[u8], i: usize, floor: usize) -> bool {
-    if !is_word(before(text, i, floor)) {
-        return true;
-    }
-    let lead = i.saturating_sub(floor);
-    let escaped = lead >= 2
-        && at(text, i - 2) == b'\\'
-        && matches!(at(text, i - 1), b'n' | b'r' | b't' | b'b' | b'f');
-    let percent = lead >= 3
-        && at(text, i - 3) == b'%'
-        && part(text, i - 2, i).iter().all(u8::is_ascii_hexdigit);
-    let unicode = lead >= 6
-        && part(text, i - 6, i - 4) == b"\\u"
-        && part(text, i - 4, i).iter().all(u8::is_ascii_hexdigit);
-    escaped || percent || unicode
 }

@@ -112,6 +112,8 @@ fn flags_elements_and_schemes() {
         ),
         ("sent Basic dTpLNA== twice", "sent Basic [cloud-key] twice"),
         ("\\u003cAKIAIOSFODNN7EXAMPLE", "\\u003c[cloud-key]"),
+        ("\\n4111111111111111\\n(555)0100123", "\\n[card]\\n[phone]"),
+        ("\\tDE89370400440532013000", "\\t[iban]"),
     ] {
         assert_eq!(shape(&redactor.text(text)), expected);
     }
