@@ -141,11 +141,10 @@ impl Redactor {
         if about.cut {
             // What was found inside the doubtful end is part of it; what reaches into it stays.
             let start = cut_start(text);
-            while edits.len() > known && edits.last().is_some_and(|edit| edit.start >= start) {
-                edits.pop();
-            }
-            let done = edits.get(known..).unwrap_or_default().last();
-            let start = done.map_or(start, |edit| edit.end.max(start));
+            let found = edits.split_off(known);
+            edits.extend(found.into_iter().filter(|edit| edit.start < start));
+            let done = edits.iter().skip(known).map(|edit| edit.end).max();
+            let start = done.map_or(start, |end| end.max(start));
             if start < text.len() {
                 self.replace(text, start, text.len(), Kind::Cut, edits);
             }
@@ -320,23 +319,18 @@ impl Scan<'_> {
         // What is percent-encoded is read decoded, the whole URL at once.
         let tail = part(self.text, url.path, url.end);
         if url.end > known && memchr::memchr(b'%', tail).is_some() && self.about.level < DEEPEST {
-            let before = edits.len();
-            let about = About {
-                level: self.about.level + 1,
-                facts: KeyFacts::default(),
-                cut: false,
-                ..self.about
-            };
             let target = Target {
                 base: url.path,
-                about,
+                about: About {
+                    level: self.about.level + 1,
+                    facts: KeyFacts::default(),
+                    cut: false,
+                    ..self.about
+                },
                 sessions: false,
             };
+            // The scan goes through it as well: what both find is replaced once.
             self.redactor.target_edits(tail, target, edits);
-            if edits.len() > before {
-                self.floor = url.end;
-                return Step::Next(url.end);
-            }
         }
         if self.floor > i {
             return Step::Next(self.floor);

@@ -130,6 +130,11 @@ pub(super) fn length_at(text: &[u8], i: usize) -> Option<usize> {
         .then_some(OPEN.len() + close + 1)
 }
 
+/// Where the first placeholder starts.
+pub(super) fn find(text: &[u8]) -> Option<usize> {
+    memmem::find_iter(text, OPEN).find(|&i| length_at(text, i).is_some())
+}
+
 /// A name without the placeholders in it, whose words say nothing about its value.
 pub(super) fn without(name: &[u8]) -> Cow<'_, [u8]> {
     if memmem::find(name, OPEN).is_none() {
