@@ -7,6 +7,8 @@
 //! Everything here is one pass over text that a peer chose: no recursion on its depth, no work that grows faster than its
 //! length. See `keys` for what a name matches, `content` for the scan, `walk` for JSON.
 
+#![warn(clippy::indexing_slicing)]
+
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -29,6 +31,8 @@ mod email;
 mod header;
 mod iban;
 mod keys;
+mod literal;
+mod member;
 mod pem;
 mod placeholder;
 mod pointer;
@@ -36,6 +40,7 @@ mod target;
 mod tokens;
 mod url;
 mod walk;
+mod words;
 
 /// Names of query parameters that are secrets in URLs, whatever the configured keys.
 const PARAMETERS: [&str; 10] = [
@@ -210,20 +215,19 @@ impl Redactor {
     /// # Errors
     ///
     /// Names the rule, what is wrong with it, and the fix.
-    #[allow(
-        clippy::needless_pass_by_value,
-        reason = "the rules are compiled once and not needed after"
-    )]
     pub fn new(rules: Rules, key: &[u8; 32]) -> Result<Self, RuleError> {
-        let detectors = rules
-            .detectors
-            .iter()
-            .fold(0, |set, &one| set | 1 << one as u16);
-        let mut redactor = Self {
-            keys: KeyTable::new(&rules.keys)?,
-            parameters: KeyTable::new(&PARAMETERS.map(str::to_owned))?,
-            pointers: Pointers::new(&rules.pointers)?,
+        let Rules {
+            keys,
             detectors,
+            pointers,
+        } = rules;
+        let mut redactor = Self {
+            keys: KeyTable::new(&keys)?,
+            parameters: KeyTable::new(&PARAMETERS.map(str::to_owned))?,
+            pointers: Pointers::new(&pointers)?,
+            detectors: detectors
+                .into_iter()
+                .fold(0, |set, one| set | 1 << one as u16),
             cloud: CloudKeys::new(),
             classes: [0; 256],
             mint: Mint::new(key),
@@ -316,8 +320,8 @@ impl Redactor {
     fn root(&self, place: Place<'_>, cut: bool) -> (Root, Vec<Active>) {
         let (flags, tool) = match place {
             Place::Arguments { tool } => (0, Some(tool)),
-            Place::Result { tool } => (walk::PROTOCOL, Some(tool)),
-            Place::Message => (walk::PROTOCOL | walk::TOP, None),
+            Place::Result { tool } => (member::PROTOCOL, Some(tool)),
+            Place::Message => (member::PROTOCOL | member::TOP, None),
             Place::Schema => (0, None),
         };
         let root = Root {

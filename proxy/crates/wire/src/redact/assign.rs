@@ -4,7 +4,9 @@
 //! The name decides as in JSON. How far the value goes depends on how it is written: to its closing quote, to the end of
 //! the line when the name begins the line, else to where a word of its kind ends.
 
-use super::bytes::{at, before, is_blank, is_word, part, rest, run, run_back};
+use super::bytes::{
+    after_escape, at, before, is_base64url, is_blank, is_word, part, rest, run, run_back,
+};
 use super::keys::KeyTable;
 use super::placeholder::{self, Kind};
 
@@ -64,6 +66,48 @@ pub(super) fn find(
     (!nothing && !placeholder::is_whole(found)).then_some((start, end, kind))
 }
 
+/// The value after a flag (`--password hunter2`) whose dashes begin at `i`.
+pub(super) fn flag(text: &[u8], i: usize, floor: usize, keys: &KeyTable) -> Option<(usize, usize)> {
+    let start = i + 2;
+    let end = run(part(text, 0, start + NAME), start, is_base64url);
+    if is_word(before(text, i, floor)) || !is_blank(at(text, end)) {
+        return None;
+    }
+    let value = run(text, end, is_blank);
+    if matches!(at(text, value), b'-' | b'<' | b'|' | b'$')
+        || placeholder::length_at(text, value).is_some()
+        || !keys.facts(part(text, start, end)).secret
+    {
+        return None;
+    }
+    let quote = at(text, value);
+    let (value, end) = if matches!(quote, b'"' | b'\'') {
+        (value + 1, closing_quote(text, value + 1, quote, 0))
+    } else {
+        (value, word_end(text, value, false))
+    };
+    (end > value && !placeholder::is_whole(part(text, value, end))).then_some((value, end))
+}
+
+/// The text of an element (`<password>hunter2</password>`) whose `<` is at `i`.
+pub(super) fn element(text: &[u8], i: usize, keys: &KeyTable) -> Option<(usize, usize)> {
+    let end = run(part(text, 0, i + NAME), i + 1, |byte| {
+        is_base64url(byte) || byte == b':' || byte == b'.'
+    });
+    let name = part(text, i + 1, end);
+    if name.is_empty() || !keys.facts(name).secret {
+        return None;
+    }
+    let head = part(text, 0, end + 4 * NAME);
+    let start = run(head, end, |byte| byte != b'>') + 1;
+    let stop = run(text, start, |byte| byte != b'<');
+    let closing = rest(text, stop)
+        .strip_prefix(b"</")
+        .is_some_and(|tail| tail.starts_with(name));
+    let found = part(text, start, stop);
+    (closing && !found.is_empty() && !placeholder::is_whole(found)).then_some((start, stop))
+}
+
 /// Where the value begins at the earliest; none when this is a comparison or a path and no assignment.
 fn value_from(text: &[u8], separator: Separator, floor: usize) -> Option<usize> {
     let i = separator.at;
@@ -120,16 +164,6 @@ fn name_before(
         leads,
     };
     Some((name, kind))
-}
-
-/// How many bytes at `start` belong to an escape before the name: the `n` of `\n`, the `3F` of `%3F`.
-fn after_escape(text: &[u8], start: usize, floor: usize) -> usize {
-    let two = part(text, start, start + 2);
-    match before(text, start, floor) {
-        b'\\' if matches!(two.first(), Some(b'n' | b'r' | b't')) => 1,
-        b'%' if two.len() == 2 && two.iter().all(u8::is_ascii_hexdigit) => 2,
-        _ => 0,
-    }
 }
 
 fn leads_line(text: &[u8], start: usize, floor: usize) -> bool {

@@ -90,3 +90,31 @@ pub(super) fn is_uuid(text: &[u8]) -> bool {
             _ => byte.is_ascii_hexdigit(),
         })
 }
+
+/// Whether a word may begin at `i`: after no letter or digit, unless they are the end of an escape (`\n`, `\u003c`, `%3D`).
+pub(super) fn begins_word(text: &[u8], i: usize, floor: usize) -> bool {
+    if !is_word(before(text, i, floor)) {
+        return true;
+    }
+    let lead = i.saturating_sub(floor);
+    let escaped = lead >= 2
+        && at(text, i - 2) == b'\\'
+        && matches!(at(text, i - 1), b'n' | b'r' | b't' | b'b' | b'f');
+    let percent = lead >= 3
+        && at(text, i - 3) == b'%'
+        && part(text, i - 2, i).iter().all(u8::is_ascii_hexdigit);
+    let unicode = lead >= 6
+        && part(text, i - 6, i - 4) == b"\\u"
+        && part(text, i - 4, i).iter().all(u8::is_ascii_hexdigit);
+    escaped || percent || unicode
+}
+
+/// How many bytes at `start` belong to an escape before the name: the `n` of `\n`, the `3F` of `%3F`.
+pub(super) fn after_escape(text: &[u8], start: usize, floor: usize) -> usize {
+    let two = part(text, start, start + 2);
+    match before(text, start, floor) {
+        b'\\' if matches!(two.first(), Some(b'n' | b'r' | b't')) => 1,
+        b'%' if two.len() == 2 && two.iter().all(u8::is_ascii_hexdigit) => 2,
+        _ => 0,
+    }
+}

@@ -4,7 +4,9 @@
 //! byte is then looked at exactly. Nothing found is looked into again, and no look back goes behind the last finding.
 
 use super::assign::{self, Names, Separator};
-use super::bytes::{at, before, is_blank, is_uuid, is_word, part, run, run_back, trimmed};
+use super::bytes::{
+    at, before, begins_word, is_blank, is_uuid, is_word, part, run, run_back, trimmed,
+};
 use super::edit::Edit;
 use super::keys::{Hint, KeyFacts};
 use super::placeholder::{self, Kind};
@@ -65,15 +67,16 @@ impl Redactor {
         ]);
         let url = self.on(Detector::UrlCredential);
         let cloud = self.on(Detector::CloudKey);
-        let triggers: [(&[u8], bool); 9] = [
+        let triggers: [(&[u8], bool); 10] = [
             (b"[", true),
             (b"0123456789", digits),
             (b"@", self.on(Detector::Email)),
             (b"%", self.on(Detector::Email) || names || url),
             (b":", names || url || cloud),
             (b"=", names || url),
-            (b"-", cloud || self.on(Detector::Pem)),
-            (b"_./~A", cloud),
+            (b"-", cloud || names || self.on(Detector::Pem)),
+            (b"_./~AB", cloud),
+            (b"<", names),
             (b"J", self.on(Detector::Jwt)),
         ];
         let mut classes = [0_u8; 256];
@@ -138,11 +141,10 @@ impl Redactor {
         if about.cut {
             // What was found inside the doubtful end is part of it; what reaches into it stays.
             let start = cut_start(text);
-            while edits.len() > known && edits.last().is_some_and(|edit| edit.start >= start) {
-                edits.pop();
-            }
-            let done = edits.get(known..).unwrap_or_default().last();
-            let start = done.map_or(start, |edit| edit.end.max(start));
+            let found = edits.split_off(known);
+            edits.extend(found.into_iter().filter(|edit| edit.start < start));
+            let done = edits.iter().skip(known).map(|edit| edit.end).max();
+            let start = done.map_or(start, |end| end.max(start));
             if start < text.len() {
                 self.replace(text, start, text.len(), Kind::Cut, edits);
             }
@@ -214,6 +216,10 @@ impl Scan<'_> {
             }
             b'J' => tokens::jwt(text, i, floor, &mut self.no_jwt_before)
                 .map(|(start, end)| (start, end, Kind::Jwt)),
+            b'<' if self.about.names => assign::element(text, i, &self.redactor.keys)
+                .map(|(start, end)| (start, end, Kind::Key)),
+            b'B' if on(Detector::CloudKey) => tokens::after_scheme(text, i, floor)
+                .map(|(start, end)| (start, end, Kind::CloudKey)),
             b'[' => {
                 let Some(length) = placeholder::length_at(text, i) else {
                     return Step::Next(i + 1);
@@ -247,7 +253,7 @@ impl Scan<'_> {
         let on = |detector| self.redactor.on(detector);
         let end = run(text, i, |byte| byte.is_ascii_digit());
         let previous = before(text, i, floor);
-        if is_word(previous) {
+        if is_word(previous) && !begins_word(text, i, floor) {
             // Inside a word: an IBAN after two letters, a key after its prefix; no number.
             let two = i >= floor + 2
                 && previous.is_ascii_alphabetic()
@@ -263,7 +269,13 @@ impl Scan<'_> {
             {
                 return Step::Found(start, end, Kind::CloudKey);
             }
-            return Step::Next(run(text, end, |byte| byte.is_ascii_alphanumeric()));
+            // Nothing else begins inside a word, except after the digits of an escape.
+            let escape = previous == b'u' && before(text, i - 1, floor) == b'\\';
+            return Step::Next(if escape {
+                i + 4
+            } else {
+                run(text, end, |byte| byte.is_ascii_alphanumeric())
+            });
         }
         let wanted = digits::Wanted {
             card: on(Detector::Card),
@@ -307,23 +319,18 @@ impl Scan<'_> {
         // What is percent-encoded is read decoded, the whole URL at once.
         let tail = part(self.text, url.path, url.end);
         if url.end > known && memchr::memchr(b'%', tail).is_some() && self.about.level < DEEPEST {
-            let before = edits.len();
-            let about = About {
-                level: self.about.level + 1,
-                facts: KeyFacts::default(),
-                cut: false,
-                ..self.about
-            };
             let target = Target {
                 base: url.path,
-                about,
+                about: About {
+                    level: self.about.level + 1,
+                    facts: KeyFacts::default(),
+                    cut: false,
+                    ..self.about
+                },
                 sessions: false,
             };
+            // The scan goes through it as well: what both find is replaced once.
             self.redactor.target_edits(tail, target, edits);
-            if edits.len() > before {
-                self.floor = url.end;
-                return Step::Next(url.end);
-            }
         }
         if self.floor > i {
             return Step::Next(self.floor);
@@ -332,7 +339,14 @@ impl Scan<'_> {
     }
 
     fn dash(&mut self, i: usize) -> Step {
-        if at(self.text, i + 1) == b'-' && self.redactor.on(Detector::Pem) {
+        let dashes = run(self.text, i, |byte| byte == b'-') - i;
+        if dashes == 2
+            && self.about.names
+            && let Some((start, end)) = assign::flag(self.text, i, self.floor, &self.redactor.keys)
+        {
+            return Step::Found(start, end, Kind::Key);
+        }
+        if dashes > 3 && self.redactor.on(Detector::Pem) {
             return match pem::find(self.text, i, self.no_pem_end) {
                 pem::Block::Found { start, end } => Step::Found(start, end, Kind::Pem),
                 pem::Block::None { next, no_end } => {
@@ -340,6 +354,9 @@ impl Scan<'_> {
                     Step::Next(next)
                 }
             };
+        }
+        if dashes > 1 {
+            return Step::Next(i + dashes);
         }
         match self.cloud_key(i) {
             Some((start, end, kind)) => Step::Found(start, end, kind),

@@ -4,7 +4,7 @@
 //! a phone number needs a `+`, a bracketed area code or the North American 3-3-4; a social security number its 3-2-4.
 //! None may be part of something longer, such as a UUID, a decimal or a name.
 
-use super::bytes::{at, before, is_word, part, rest, run};
+use super::bytes::{at, before, begins_word, is_word, part, rest, run};
 use super::placeholder::Kind;
 
 /// Groups looked at together; the longest layouts have five.
@@ -131,7 +131,7 @@ fn gap_at(text: &[u8], end: usize) -> Option<(Gap, usize)> {
     at(text, i).is_ascii_digit().then_some((gap?, i - end))
 }
 
-/// What the group of digits at `i` begins, and where it starts and ends. The byte before `i` is no word byte.
+/// What the group of digits at `i` begins, and where it starts and ends. A word may begin at `i`.
 pub(super) fn find(
     text: &[u8],
     i: usize,
@@ -175,7 +175,7 @@ pub(super) fn find(
         } else {
             bracketed(text, &groups, free)
         };
-        let free = !is_word(before(text, start, floor));
+        let free = begins_word(text, start, floor);
         if let (true, Some(end)) = (free, end) {
             return Some((start, end, Kind::Phone));
         }
@@ -207,7 +207,7 @@ fn stands_alone(text: &[u8], i: usize, floor: usize) -> bool {
     match before(text, i, floor) {
         b'.' => !before(text, i - 1, floor).is_ascii_digit(),
         b'-' => !is_word(before(text, i - 1, floor)),
-        byte => !is_word(byte) && byte != b'_',
+        byte => byte != b'_' && begins_word(text, i, floor),
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Nothing is re-encoded. What no edit covers stays as it was spelled.
 
+use std::borrow::Cow;
+
 use super::bytes::{at, part, rest};
 
 /// One span to replace.
@@ -144,7 +146,15 @@ pub(super) fn hex4(text: &[u8], i: usize) -> Option<u32> {
 }
 
 /// What `written` means.
-pub(super) fn decode(written: &[u8], spelling: Spelling) -> Vec<u8> {
+pub(super) fn decode(written: &[u8], spelling: Spelling) -> Cow<'_, [u8]> {
+    let plain = match spelling {
+        Spelling::Json => memchr::memchr(b'\\', written),
+        Spelling::Percent => memchr::memchr(b'%', written),
+        Spelling::Form => memchr::memchr2(b'%', b'+', written),
+    };
+    if plain.is_none() {
+        return Cow::Borrowed(written);
+    }
     let mut out = Vec::with_capacity(written.len());
     for unit in Units::new(written, spelling) {
         match unit {
@@ -152,7 +162,7 @@ pub(super) fn decode(written: &[u8], spelling: Spelling) -> Vec<u8> {
             Unit::Escape { bytes, decoded, .. } => out.extend_from_slice(part(&bytes, 0, decoded)),
         }
     }
-    out
+    Cow::Owned(out)
 }
 
 /// Carries edits of `decode(written)` over to `written`, which stands at `base` of the text that `out` edits. One pass.
@@ -160,10 +170,9 @@ pub(super) fn carry(
     written: &[u8],
     spelling: Spelling,
     base: usize,
-    mut edits: Vec<Edit>,
+    edits: Vec<Edit>,
     out: &mut Vec<Edit>,
 ) {
-    edits.sort_by_key(|edit| edit.start);
     let mut units = Units::new(written, spelling);
     let mut decoded_before = 0; // decoded offset where the current unit starts
     let mut written_before = 0;
@@ -192,7 +201,7 @@ pub(super) fn carry(
         written_before += length;
         current = units.next();
     };
-    for edit in edits {
+    for edit in settled(edits) {
         let start = locate(edit.start, false);
         let end = locate(edit.end, true);
         let with = if spelling == Spelling::Json && edit.with.contains(['"', '\\']) {
@@ -208,19 +217,29 @@ pub(super) fn carry(
     }
 }
 
-/// `text` with the edits made. They do not overlap; should two ever, both spans go.
-pub(super) fn apply(text: &[u8], mut edits: Vec<Edit>) -> String {
-    edits.sort_by_key(|edit| edit.start);
+/// `text` with the edits made.
+pub(super) fn apply(text: &[u8], edits: Vec<Edit>) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut done = 0;
-    for edit in edits {
-        if edit.start >= done {
-            out.extend_from_slice(part(text, done, edit.start));
-            out.extend_from_slice(edit.with.as_bytes());
-        }
-        done = edit.end.max(done);
+    for edit in settled(edits) {
+        out.extend_from_slice(part(text, done, edit.start));
+        out.extend_from_slice(edit.with.as_bytes());
+        done = edit.end;
     }
     out.extend_from_slice(rest(text, done));
     String::from_utf8(out)
         .unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
+}
+
+/// The edits in order, one where several overlap: what lies in a replaced value needs no replacement of its own.
+fn settled(mut edits: Vec<Edit>) -> Vec<Edit> {
+    edits.sort_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
+    edits.dedup_by(|later, kept| {
+        let overlaps = later.start < kept.end;
+        if overlaps {
+            kept.end = kept.end.max(later.end);
+        }
+        overlaps
+    });
+    edits
 }

@@ -1,6 +1,6 @@
 //! E-mail addresses, also with the `@` percent-encoded.
 
-use super::bytes::{at, is_word, part, run, run_back};
+use super::bytes::{after_escape, at, is_word, part, run, run_back};
 
 /// Longest local part by RFC 5321.
 const LOCAL: usize = 64;
@@ -11,6 +11,7 @@ pub(super) fn find(text: &[u8], i: usize, width: usize, floor: usize) -> Option<
     let in_local =
         |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'%' | b'+' | b'-' | b'~');
     let start = run_back(text, i, floor, LOCAL, in_local);
+    let start = start + after_escape(text, start, floor);
     let local = part(text, start, i);
     if local.is_empty() {
         return None;

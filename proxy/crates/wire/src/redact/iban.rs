@@ -1,6 +1,6 @@
 //! IBANs: a country with an IBAN, the country's length, and the check digits (ISO 13616, mod 97).
 
-use super::bytes::{at, before, is_word};
+use super::bytes::{at, before, begins_word, is_word};
 
 /// Country and length, four bytes each.
 const LENGTHS: &[u8] = b"\
@@ -17,7 +17,7 @@ const DIGITS_ONLY: &str =
 pub(super) fn find(text: &[u8], start: usize, floor: usize) -> Option<usize> {
     let previous = before(text, start, floor);
     let in_id = previous == b'-' && is_word(before(text, start - 1, floor));
-    if is_word(previous) || previous == b'_' || in_id {
+    if !begins_word(text, start, floor) || previous == b'_' || in_id {
         return None;
     }
     let country = [at(text, start), at(text, start + 1)];

@@ -8,10 +8,9 @@
 //! `progressToken`, `eos_token`) and the plural (`max_tokens`). A rule that spells the whole name always matches.
 
 use super::RuleError;
-use super::bytes::{at, is_word};
-
-/// Longer names (without separators) are not split into words: they match wherever a rule's letters stand.
-const LONGEST: usize = 96;
+use super::bytes::{at, before, is_word, part};
+use super::placeholder;
+use super::words::Words;
 
 /// What a name tells about the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,35 +164,34 @@ impl KeyTable {
 
     /// What the name `key`, escapes decoded, tells.
     pub(super) fn facts(&self, key: &[u8]) -> KeyFacts {
-        if !may_be_id(key) && !self.may_match(key) {
-            return KeyFacts::default();
+        let key = if key.contains(&b'[') {
+            &*placeholder::without(key)
+        } else {
+            key
+        };
+        let mut facts = KeyFacts {
+            id: is_id(key),
+            ..KeyFacts::default()
+        };
+        if !self.may_match(key) {
+            return facts;
         }
         let Some(words) = Words::split(key) else {
-            return KeyFacts {
-                secret: self.somewhere_in(key),
-                ..KeyFacts::default()
-            };
+            facts.secret = self.somewhere_in(key);
+            return facts;
         };
         let last = words.last();
         // Looked up on a match only: nearly every name has none.
         let about = || is_one(ABOUT, last);
-        let id = matches!(
-            last,
-            b"id" | b"ids" | b"uuid" | b"guid" | b"cursor" | b"digest" | b"etag" | b"hash" | b"sha"
-        );
-        let mut facts = KeyFacts {
-            id,
-            ..KeyFacts::default()
-        };
         self.each_match(&words, |entry, start, end| match entry.what {
             What::Secret => {
-                let whole = start == 0 && end == words.len;
-                let trails = end < words.len && words.last_start() >= end;
+                let whole = start == 0 && end == words.len();
+                let trails = end < words.len() && words.last_start() >= end;
                 let other = trails && (about() || entry.is_token() && is_one(ABOUT_TOKEN, last))
                     || entry.is_token() && is_one(BEFORE_TOKEN, words.before(start));
                 facts.secret |= whole || !other;
             }
-            What::Hint(hint) if !about() && !id => facts.hint = Some(hint),
+            What::Hint(hint) if !about() && !facts.id => facts.hint = Some(hint),
             What::Hint(_) => {}
         });
         facts
@@ -209,16 +207,13 @@ impl KeyTable {
         };
         let mut found = false;
         self.each_match(&words, |entry, _, end| {
-            found |= entry.what == What::Secret && entry.words > 1 && end == words.len;
+            found |= entry.what == What::Secret && entry.words > 1 && end == words.len();
         });
         found
     }
 
     fn each_match(&self, words: &Words, mut sink: impl FnMut(&Entry, usize, usize)) {
-        let mut starts = words.starts & !(1 << words.len);
-        while starts != 0 {
-            let start = starts.trailing_zeros() as usize;
-            starts &= starts - 1;
+        for start in words.starts() {
             let tail = words.letters().get(start..).unwrap_or_default();
             let first = tail.first().copied().unwrap_or_default();
             let Some(bucket) = self.by_first.get(usize::from(first)) else {
@@ -265,164 +260,29 @@ fn trigram(a: u8, b: u8, c: u8) -> usize {
     usize::from(a & 31) << 10 | usize::from(b & 31) << 5 | usize::from(c & 31)
 }
 
-/// Whether the last word may be one of those for identifiers.
-fn may_be_id(key: &[u8]) -> bool {
-    let [.., a, b] = key else { return false };
-    matches!(
-        (a.to_ascii_lowercase(), b.to_ascii_lowercase()),
-        (b'i', b'd')
-            | (b'd', b's')
-            | (b'o', b'r')
-            | (b's', b't' | b'h')
-            | (b'a', b'g')
-            | (b'h', b'a')
-    ) || b.is_ascii_digit()
-}
-
-/// A name's letters and digits in lower case, and where its words start.
-struct Words {
-    buffer: [u8; LONGEST],
-    len: usize,
-    /// Bit `n`: a word starts at `n`; the bit at the end is always set.
-    starts: u128,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    None,
-    Lower,
-    Upper,
-    Digit,
-}
-
-impl Words {
-    fn split(name: &[u8]) -> Option<Self> {
-        let mut words = Self {
-            buffer: [0; LONGEST],
-            len: 0,
-            starts: 0,
-        };
-        let mut splitter = Splitter {
-            previous: Class::None,
-            uppers: 0,
-        };
-        if name.is_ascii() {
-            for &byte in name {
-                let class = match byte {
-                    b'a'..=b'z' => Class::Lower,
-                    b'A'..=b'Z' => Class::Upper,
-                    b'0'..=b'9' => Class::Digit,
-                    _ => Class::None,
-                };
-                if splitter.starts(&mut words, class) {
-                    *words.buffer.get_mut(words.len)? = byte.to_ascii_lowercase();
-                    words.len += 1;
-                }
-            }
-        } else {
-            for c in String::from_utf8_lossy(name).chars() {
-                let class = match c {
-                    _ if c.is_uppercase() => Class::Upper,
-                    _ if c.is_alphabetic() => Class::Lower,
-                    _ if c.is_numeric() => Class::Digit,
-                    _ => Class::None,
-                };
-                if splitter.starts(&mut words, class) {
-                    for lower in c.to_lowercase() {
-                        let mut bytes = [0; 4];
-                        let bytes = lower.encode_utf8(&mut bytes).as_bytes();
-                        let end = words.len + bytes.len();
-                        words.buffer.get_mut(words.len..end)?.copy_from_slice(bytes);
-                        words.len = end;
-                    }
-                }
-            }
-        }
-        words.starts |= 1 << words.len;
-        Some(words)
-    }
-
-    fn letters(&self) -> &[u8] {
-        self.buffer.get(..self.len).unwrap_or_default()
-    }
-
-    fn is_boundary(&self, at: usize) -> bool {
-        at <= self.len && self.starts >> at & 1 == 1
-    }
-
-    fn count(&self) -> usize {
-        (self.starts & !(1 << self.len)).count_ones() as usize
-    }
-
-    /// Where the last word that is no number starts.
-    fn last_start(&self) -> usize {
-        self.last_span().0
-    }
-
-    fn last(&self) -> &[u8] {
-        let (start, end) = self.last_span();
-        self.letters().get(start..end).unwrap_or_default()
-    }
-
-    fn last_span(&self) -> (usize, usize) {
-        let mut end = self.len;
-        while end > 0 {
-            let start = self.start_before(end);
-            if !self.buffer.get(start).is_some_and(u8::is_ascii_digit) {
-                return (start, end);
-            }
-            end = start;
-        }
-        (0, self.len)
-    }
-
-    /// The word that ends at `end`.
-    fn before(&self, end: usize) -> &[u8] {
-        if end == 0 {
-            return &[];
-        }
-        self.letters()
-            .get(self.start_before(end)..end)
-            .unwrap_or_default()
-    }
-
-    fn start_before(&self, end: usize) -> usize {
-        let earlier = self.starts & ((1 << end) - 1);
-        127_usize.saturating_sub(earlier.leading_zeros() as usize)
-    }
-}
-
-/// Where one word ends and the next begins.
-struct Splitter {
-    previous: Class,
-    uppers: usize,
-}
-
-impl Splitter {
-    /// Whether the next character belongs to a word; marks where one starts.
-    #[inline]
-    fn starts(&mut self, words: &mut Words, class: Class) -> bool {
-        let starts = match (self.previous, class) {
-            (_, Class::None) => false,
-            (Class::None, _) | (Class::Lower, Class::Upper) => true,
-            (Class::Digit, _) | (_, Class::Digit) => self.previous != class,
-            // `APIKey` is API and Key, `DBpassword` is DB and password: both readings count.
-            (Class::Upper, Class::Lower) if self.uppers > 1 => {
-                words.starts |= 1 << words.len.saturating_sub(1);
-                true
-            }
-            _ => false,
-        };
-        // At the end of the buffer the split is given up anyway.
-        if starts && words.len < LONGEST {
-            words.starts |= 1 << words.len;
-        }
-        self.uppers = if class == Class::Upper {
-            self.uppers + 1
-        } else {
-            0
-        };
-        self.previous = class;
-        class != Class::None
-    }
+/// Whether the last word is one for identifiers.
+fn is_id(key: &[u8]) -> bool {
+    let digits = key
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let key = part(key, 0, key.len() - digits);
+    let words: &[&[u8]] = match key.last().map(u8::to_ascii_lowercase) {
+        Some(b'd') => &[b"id", b"uuid", b"guid"],
+        Some(b's') => &[b"ids"],
+        Some(b'r') => &[b"cursor"],
+        Some(b't') => &[b"digest"],
+        Some(b'g') => &[b"etag"],
+        Some(b'h') => &[b"hash"],
+        Some(b'a') => &[b"sha"],
+        _ => return false,
+    };
+    words.iter().any(|word| {
+        let start = key.len().saturating_sub(word.len());
+        let previous = before(key, start, 0);
+        let starts = !previous.is_ascii_alphabetic()
+            || previous.is_ascii_lowercase() && at(key, start).is_ascii_uppercase();
+        starts && part(key, start, key.len()).eq_ignore_ascii_case(word)
+    })
 }

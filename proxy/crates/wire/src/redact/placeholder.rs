@@ -3,9 +3,11 @@
 //! Equal values give equal digits whatever the kind, so that a record can still be compared with another; without the
 //! key the digits say nothing about the value.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
+use memchr::memmem;
 use sha2::Sha256;
 
 use super::bytes::{part, rest};
@@ -126,6 +128,30 @@ pub(super) fn length_at(text: &[u8], i: usize) -> Option<usize> {
     let hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
     (tail.get(close) == Some(&b']') && part(tail, digits, close).iter().all(hex))
         .then_some(OPEN.len() + close + 1)
+}
+
+/// Where the first placeholder starts.
+pub(super) fn find(text: &[u8]) -> Option<usize> {
+    memmem::find_iter(text, OPEN).find(|&i| length_at(text, i).is_some())
+}
+
+/// A name without the placeholders in it, whose words say nothing about its value.
+pub(super) fn without(name: &[u8]) -> Cow<'_, [u8]> {
+    if memmem::find(name, OPEN).is_none() {
+        return Cow::Borrowed(name);
+    }
+    let mut out = Vec::with_capacity(name.len());
+    let mut i = 0;
+    while let Some(&byte) = name.get(i) {
+        if let Some(length) = length_at(name, i) {
+            out.push(b' ');
+            i += length;
+        } else {
+            out.push(byte);
+            i += 1;
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Whether `text` is one placeholder and nothing else.

@@ -1,7 +1,5 @@
 //! Request targets and the part of a URL after its authority: path and query, read percent-decoded, kept as written.
 
-use std::borrow::Cow;
-
 use super::bytes::{part, run};
 use super::content::About;
 use super::edit::{self, Edit, Spelling};
@@ -81,11 +79,7 @@ impl Redactor {
         edits: &mut Vec<Edit>,
     ) {
         let written = part(text, start, end);
-        let decoded = if memchr::memchr2(b'%', b'+', written).is_some() {
-            Cow::Owned(edit::decode(written, spelling))
-        } else {
-            Cow::Borrowed(written)
-        };
+        let decoded = edit::decode(written, spelling);
         let mut found = Vec::new();
         self.content(&decoded, target.about, &[], &mut found);
         if !found.is_empty() {

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use memchr::memmem;
 
-use super::bytes::{at, before, is_base64url, is_word, part, rest, run, run_back};
+use super::bytes::{at, before, begins_word, is_base64url, is_word, part, rest, run, run_back};
 
 /// Decodes what is there and does not ask for padding.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -121,13 +121,23 @@ const SHAPES: &[Shape] = {
     ]
 };
 
+/// How to tell quickly that a shape is not there.
+#[derive(Clone, Copy, Debug)]
+struct Anchor {
+    shape: u8,
+    /// Offset of the mark in the prefix, and the mark.
+    offset: u8,
+    mark: u8,
+    first: u8,
+}
+
 /// The shapes by the byte that gives them away: the last of `_ - . /` in the prefix, else a capital A at its beginning.
 #[derive(Debug)]
 pub(super) struct CloudKeys {
-    /// By the byte before the mark: index of the shape and offset of the mark.
-    marked: Vec<Vec<(u8, u8)>>,
+    /// By the byte before the mark.
+    marked: Vec<Vec<Anchor>>,
     /// By the byte after the A.
-    capital: Vec<Vec<(u8, u8)>>,
+    capital: Vec<Vec<Anchor>>,
 }
 
 impl CloudKeys {
@@ -144,7 +154,13 @@ impl CloudKeys {
                 None => (&mut keys.capital, at(prefix, 1)),
             };
             if let Some(list) = list.get_mut(usize::from(by)) {
-                list.push((i, u8::try_from(mark.unwrap_or(0)).unwrap_or(0)));
+                let offset = mark.unwrap_or(0);
+                list.push(Anchor {
+                    shape: i,
+                    offset: u8::try_from(offset).unwrap_or(0),
+                    mark: at(prefix, offset),
+                    first: at(prefix, 0),
+                });
             }
         }
         keys
@@ -164,11 +180,12 @@ impl CloudKeys {
             b'~' => return azure(text, i, floor),
             _ => self.marked.get(usize::from(before(text, i, floor)))?,
         };
-        list.iter().find_map(|&(shape, mark)| {
-            let start = i
-                .checked_sub(usize::from(mark))
-                .filter(|&start| start >= floor)?;
-            let shape = SHAPES.get(usize::from(shape))?;
+        list.iter().find_map(|anchor| {
+            let start = i.checked_sub(usize::from(anchor.offset))?;
+            if at(text, i) != anchor.mark || at(text, start) != anchor.first || start < floor {
+                return None;
+            }
+            let shape = SHAPES.get(usize::from(anchor.shape))?;
             let end =
                 begins_word(text, start, floor).then(|| key_end(text, start, shape, dead))??;
             Some((start, end))
@@ -246,17 +263,23 @@ pub(super) fn telegram(text: &[u8], i: usize, floor: usize) -> Option<(usize, us
     (i - start >= 8 && end - i > 33).then_some((start, end))
 }
 
-/// Whether a word may begin at `i`: after no letter or digit, unless they are the end of an escape (`\n`, `%3D`).
-fn begins_word(text: &[u8], i: usize, floor: usize) -> bool {
-    if !is_word(before(text, i, floor)) {
-        return true;
+/// The credential after `Bearer ` or `Basic ` when it reads like one.
+pub(super) fn after_scheme(text: &[u8], i: usize, floor: usize) -> Option<(usize, usize)> {
+    let tail = rest(text, i);
+    let basic = tail.starts_with(b"Basic ");
+    if is_word(before(text, i, floor)) || !basic && !tail.starts_with(b"Bearer ") {
+        return None;
     }
-    let lead = i.saturating_sub(floor);
-    let escaped = lead >= 2
-        && at(text, i - 2) == b'\\'
-        && matches!(at(text, i - 1), b'n' | b'r' | b't' | b'b' | b'f');
-    let percent = lead >= 3
-        && at(text, i - 3) == b'%'
-        && part(text, i - 2, i).iter().all(u8::is_ascii_hexdigit);
-    escaped || percent
+    let start = i + if basic { 6 } else { 7 };
+    let end = run(text, start, |byte| {
+        is_base64url(byte) || matches!(byte, b'.' | b'~' | b'+' | b'/' | b'=')
+    });
+    let token = part(text, start, end);
+    let found = if basic {
+        let pair = base64::engine::general_purpose::STANDARD.decode(token);
+        token.len() <= 1024 && pair.is_ok_and(|pair| pair.contains(&b':') && pair.is_ascii())
+    } else {
+        token.len() >= 16 && is_mixed(token) && !token.starts_with(b"eyJ")
+    };
+    found.then_some((start, end))
 }

@@ -37,7 +37,9 @@ pub(super) fn find(text: &[u8], colon: usize, floor: usize, known_end: usize) ->
     let end = if start < known_end {
         known_end
     } else {
-        run(text, start, is_inside)
+        // A placeholder ends it: what stands left and right of one does not belong together.
+        let end = run(text, start, is_inside);
+        placeholder::find(part(text, start, end)).map_or(end, |offset| start + offset)
     };
     let path = run(part(text, 0, end), start, |byte| {
         !matches!(byte, b'/' | b'?' | b'#')

@@ -6,24 +6,16 @@
 use std::borrow::Cow;
 
 use super::Redactor;
-use super::bytes::{at, part, rest, run};
-use super::content::{About, STOP, TRIGGER};
+use super::bytes::{at, part, rest};
+use super::content::{About, TRIGGER};
 use super::edit::{self, Edit, Spelling};
-use super::keys::KeyFacts;
+use super::literal::{Fault, Literal, blanks, number};
+use super::member::{Ahead, PROPERTIES, Pair};
 use super::placeholder::{self, Kind};
 use super::pointer::{Active, Place};
 
 /// Containers in containers.
 const DEEPEST: usize = 65_536;
-
-/// Members of this object are the protocol's own, and some are correlation.
-pub(super) const PROTOCOL: u8 = 1;
-/// Inside a JSON Schema.
-const SCHEMA: u8 = 2;
-/// Members are properties that a schema defines: their names are no keys.
-const PROPERTIES: u8 = 4;
-/// The top level of messages.
-pub(super) const TOP: u8 = 8;
 
 /// How a document is to be read.
 #[derive(Clone, Copy, Debug)]
@@ -34,24 +26,15 @@ pub(super) struct Root {
     pub(super) cut: bool,
 }
 
-/// What is known about the value to come.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ahead {
-    hide: Option<Kind>,
-    /// It defines a property of that name: an object or a literal is no secret.
-    defines: bool,
-    /// Correlation: content rules do not apply.
-    exempt: bool,
-    facts: KeyFacts,
-    flags: u8,
-    /// Where its pointers start on the stack of active ones.
-    active: usize,
-}
-
 struct Frame {
     object: bool,
+    start: usize,
     index: u32,
     ahead: Ahead,
+    /// A member says that its sibling `value` is a secret.
+    labelled: bool,
+    /// That sibling, when it came first.
+    value: Option<(usize, usize)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,17 +66,6 @@ struct Walk<'a> {
     edits: &'a mut Vec<Edit>,
 }
 
-/// The text cannot be read from here on.
-struct Fault(usize);
-
-struct Literal {
-    /// Of the closing quote, or of the text.
-    end: usize,
-    closed: bool,
-    escaped: bool,
-    marks: u8,
-}
-
 impl Redactor {
     /// Pushes what is to be replaced in a JSON document.
     ///
@@ -111,7 +83,7 @@ impl Redactor {
             redactor: self,
             text,
             root,
-            frames: Vec::new(),
+            frames: Vec::with_capacity(16),
             active: active.to_vec(),
             hidden: None,
             edits,
@@ -205,8 +177,11 @@ impl Walk<'_> {
                 let object = byte == b'{';
                 self.frames.push(Frame {
                     object,
+                    start: i,
                     index: 0,
                     ahead,
+                    labelled: false,
+                    value: None,
                 });
                 let expect = if object {
                     Expect::FirstName
@@ -221,21 +196,36 @@ impl Walk<'_> {
                 if self.hidden.is_none() {
                     self.string(i + 1, &literal, ahead);
                 }
-                self.active.truncate(ahead.active);
-                Ok((end, Expect::More))
+                Ok(self.scalar(i, end, ahead))
             }
             b'-' | b'0'..=b'9' => {
                 let end = number(self.text, i, self.root.cut).ok_or(Fault(i))?;
                 if self.hidden.is_none() {
                     self.number(i, end, ahead);
                 }
-                self.active.truncate(ahead.active);
-                Ok((end, Expect::More))
+                Ok(self.scalar(i, end, ahead))
             }
             b't' => self.word(i, b"true", ahead),
             b'f' => self.word(i, b"false", ahead),
             b'n' => self.word(i, b"null", ahead),
             _ => Err(Fault(i)),
+        }
+    }
+
+    /// A value that is no container is over.
+    fn scalar(&mut self, start: usize, end: usize, ahead: Ahead) -> (usize, Expect) {
+        self.active.truncate(ahead.active);
+        self.note_value(start, end, ahead);
+        (end, Expect::More)
+    }
+
+    /// Keeps in mind where the value of a pair stands, in case that its name comes later.
+    fn note_value(&mut self, start: usize, end: usize, ahead: Ahead) {
+        if ahead.pair == Pair::Value
+            && ahead.hide.is_none()
+            && let Some(frame) = self.frames.last_mut()
+        {
+            frame.value = Some((start, end));
         }
     }
 
@@ -271,11 +261,38 @@ impl Walk<'_> {
             return Err(Fault(i));
         }
         self.active.truncate(frame.ahead.active);
+        if self.hidden.is_none()
+            && frame.labelled
+            && let Some((start, end)) = frame.value
+        {
+            self.hide_value(start, end);
+        }
+        self.note_value(frame.start, i + 1, frame.ahead);
         let depth = self.frames.len();
         if let Some(hidden) = self.hidden.take_if(|hidden| hidden.depth == depth) {
             self.push_whole(hidden.start, i + 1, hidden.kind);
         }
         Ok(i + 1)
+    }
+
+    /// Replaces a value that was read before it was known to be a secret.
+    fn hide_value(&mut self, start: usize, end: usize) {
+        match at(self.text, start) {
+            b't' | b'f' | b'n' => {}
+            b'"' => {
+                let raw = part(self.text, start + 1, end - 1);
+                let decoded = edit::decode(raw, Spelling::Json);
+                self.hide_string(start + 1, end - 1, &decoded, Kind::Key);
+            }
+            _ => self.push_whole(start, end, Kind::Key),
+        }
+    }
+
+    fn hide_string(&mut self, start: usize, end: usize, decoded: &[u8], kind: Kind) {
+        if !decoded.is_empty() && !placeholder::is_whole(decoded) {
+            let with = self.redactor.mint.placeholder(kind, decoded);
+            self.edits.push(Edit { start, end, with });
+        }
     }
 
     /// Replaces a value that is no string by a string.
@@ -299,6 +316,7 @@ impl Walk<'_> {
             exempt: parent.exempt,
             facts: parent.facts,
             flags: parent.flags & !PROPERTIES,
+            pair: Pair::None,
             active,
         }
     }
@@ -343,8 +361,8 @@ impl Walk<'_> {
             ));
         }
         let raw = part(self.text, start, literal.end);
-        let name: Cow<'_, [u8]> = if literal.escaped {
-            Cow::Owned(edit::decode(raw, Spelling::Json))
+        let name = if literal.escaped {
+            edit::decode(raw, Spelling::Json)
         } else {
             Cow::Borrowed(raw)
         };
@@ -358,75 +376,42 @@ impl Walk<'_> {
             self.redactor.content(&name, about, &[], &mut found);
             edit::carry(raw, Spelling::Json, start, found, self.edits);
         }
-        let parent = self.frames.last().map(|frame| frame.ahead);
-        let parent = parent.unwrap_or_default();
+        let frame = self.frames.last();
+        let labelled = frame.is_some_and(|frame| frame.labelled);
+        let parent = frame.map(|frame| frame.ahead).unwrap_or_default();
         let (active, pointed) = self.descend(parent.active, Place::Member(&name));
-        let mut ahead = self.member(&name, parent);
+        let keys = &self.redactor.keys;
+        let mut ahead = Ahead::of_member(&name, parent, keys, self.root.names);
         ahead.active = active;
-        ahead.hide = pointed.or(ahead.hide);
+        let paired = (labelled && ahead.pair == Pair::Value).then_some(Kind::Key);
+        ahead.hide = pointed.or(ahead.hide).or(paired);
         ahead.defines &= pointed.is_none();
         Ok((after, ahead))
-    }
-
-    /// What a name tells about its value.
-    fn member(&self, name: &[u8], parent: Ahead) -> Ahead {
-        let mut facts = self.redactor.keys.facts(name);
-        facts.secret &= self.root.names;
-        let mut ahead = Ahead {
-            hide: facts.secret.then_some(Kind::Key),
-            facts,
-            ..Ahead::default()
-        };
-        if parent.flags & PROTOCOL != 0 {
-            match name {
-                b"requestState" => ahead.hide = Some(Kind::State),
-                b"params"
-                | b"result"
-                | b"error"
-                | b"_meta"
-                | b"task"
-                | b"tasks"
-                | b"io.modelcontextprotocol/related-task" => ahead.flags |= PROTOCOL,
-                _ => {}
-            }
-            ahead.exempt = is_correlation(name) || name == b"id" && parent.flags & TOP != 0;
-        }
-        if parent.flags & SCHEMA != 0 {
-            ahead.flags |= SCHEMA;
-            if parent.flags & PROPERTIES != 0 {
-                ahead.defines = true;
-            } else if holds_properties(name) {
-                ahead.flags |= PROPERTIES;
-            }
-        } else if matches!(name, b"inputSchema" | b"outputSchema" | b"requestedSchema") {
-            ahead.flags |= SCHEMA;
-        }
-        ahead
     }
 
     /// A string's content, from `start` on.
     fn string(&mut self, start: usize, literal: &Literal, ahead: Ahead) {
         let raw = part(self.text, start, literal.end);
+        if ahead.pair == Pair::Label && raw.len() <= 256 {
+            let label = edit::decode(raw, Spelling::Json);
+            let labelled = self.redactor.keys.facts(&label).secret;
+            if let Some(frame) = self.frames.last_mut() {
+                frame.labelled |= labelled;
+            }
+        }
         let led = self.active.len() > ahead.active;
         let marked = literal.marks & TRIGGER != 0 || led || !literal.closed;
         if !marked && ahead.hide.is_none() || ahead.exempt && ahead.hide.is_none() && literal.closed
         {
             return;
         }
-        let decoded: Cow<'_, [u8]> = if literal.escaped {
-            Cow::Owned(edit::decode(raw, Spelling::Json))
+        let decoded = if literal.escaped {
+            edit::decode(raw, Spelling::Json)
         } else {
             Cow::Borrowed(raw)
         };
         if let Some(kind) = ahead.hide {
-            if !decoded.is_empty() && !placeholder::is_whole(&decoded) {
-                let with = self.redactor.mint.placeholder(kind, &decoded);
-                self.edits.push(Edit {
-                    start,
-                    end: literal.end,
-                    with,
-                });
-            }
+            self.hide_string(start, literal.end, &decoded, kind);
             return;
         }
         let about = About {
@@ -443,134 +428,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The string whose opening quote is at `i`.
     fn literal(&self, i: usize) -> Result<Literal, Fault> {
-        let mut literal = Literal {
-            end: i + 1,
-            closed: false,
-            escaped: false,
-            marks: 0,
-        };
-        loop {
-            let from = literal.end;
-            let classes = &self.redactor.classes;
-            let mut marks = 0;
-            let plain = rest(self.text, from).iter().position(|&byte| {
-                let class = classes.get(usize::from(byte)).copied().unwrap_or_default();
-                marks |= class;
-                class & STOP != 0
-            });
-            literal.marks |= marks;
-            literal.end = plain.map_or(self.text.len(), |length| from + length);
-            match at(self.text, literal.end) {
-                _ if literal.end >= self.text.len() => break,
-                b'"' => {
-                    literal.closed = true;
-                    break;
-                }
-                b'\\' => {
-                    literal.escaped = true;
-                    if at(self.text, literal.end + 1) == b'u' {
-                        // It may stand for a byte that would have been a mark.
-                        literal.marks |= TRIGGER;
-                    }
-                    match escape(rest(self.text, literal.end)) {
-                        Escape::Whole(length) => literal.end += length,
-                        Escape::Cut => {
-                            literal.end = self.text.len();
-                            break;
-                        }
-                        Escape::None => return Err(Fault(i)),
-                    }
-                }
-                _ => return Err(Fault(i)),
-            }
-        }
-        if !literal.closed && !self.root.cut {
-            return Err(Fault(i));
-        }
-        Ok(literal)
+        Literal::read(self.text, i, self.root.cut, &self.redactor.classes)
     }
-}
-
-enum Escape {
-    Whole(usize),
-    Cut,
-    None,
-}
-
-fn escape(text: &[u8]) -> Escape {
-    match text.get(1) {
-        None => Escape::Cut,
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Escape::Whole(2),
-        Some(b'u') => {
-            let digits = part(text, 2, 6);
-            match (digits.iter().all(u8::is_ascii_hexdigit), digits.len()) {
-                (true, 4) => Escape::Whole(6),
-                (true, _) => Escape::Cut,
-                (false, _) => Escape::None,
-            }
-        }
-        Some(_) => Escape::None,
-    }
-}
-
-fn blanks(text: &[u8]) -> usize {
-    text.iter()
-        .position(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
-        .unwrap_or(text.len())
-}
-
-/// The end of the number that starts at `i`. `cut`: it may end with the text where a digit should be.
-fn number(text: &[u8], i: usize, cut: bool) -> Option<usize> {
-    let digits = |from: usize| {
-        let end = run(text, from, |byte| byte.is_ascii_digit());
-        let some = end > from || cut && end >= text.len();
-        some.then_some(end.min(text.len()))
-    };
-    let start = i + usize::from(at(text, i) == b'-');
-    let mut end = digits(start)?;
-    if end > start + 1 && at(text, start) == b'0' {
-        return None;
-    }
-    if at(text, end) == b'.' {
-        end = digits(end + 1)?;
-    }
-    if matches!(at(text, end), b'e' | b'E') {
-        let sign = usize::from(matches!(at(text, end + 1), b'+' | b'-'));
-        end = digits(end + 1 + sign)?;
-    }
-    Some(end)
-}
-
-/// Members of the protocol that tie messages together.
-fn is_correlation(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"progressToken"
-            | b"requestId"
-            | b"taskId"
-            | b"elicitationId"
-            | b"traceparent"
-            | b"tracestate"
-            | b"cursor"
-            | b"nextCursor"
-            | b"protocolVersion"
-            | b"io.modelcontextprotocol/protocolVersion"
-            | b"io.modelcontextprotocol/subscriptionId"
-    )
-}
-
-/// Keywords of JSON Schema whose members are named after properties.
-fn holds_properties(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"properties"
-            | b"patternProperties"
-            | b"dependentSchemas"
-            | b"dependentRequired"
-            | b"dependencies"
-            | b"definitions"
-            | b"$defs"
-    )
 }

@@ -220,6 +220,52 @@ fn values_go_whole_whatever_their_type() {
 }
 
 #[test]
+fn pairs_of_name_and_value() {
+    let redactor = redactor();
+    for (text, expected) in [
+        (
+            r#"[{"name":"Authorization","value":"Bearer x"},{"name":"Accept","value":"y"}]"#,
+            r#"[{"name":"Authorization","value":"[key]"},{"name":"Accept","value":"y"}]"#,
+        ),
+        (
+            r#"{"Key":"DB_PASSWORD","Value":{"a":"b"}}"#,
+            r#"{"Key":"DB_PASSWORD","Value":"[key]"}"#,
+        ),
+        (
+            r#"{"key":"api-key","value":12,"n":1}"#,
+            r#"{"key":"api-key","value":"[key]","n":1}"#,
+        ),
+        // The value first, with a finding of its own in it and another after it.
+        (
+            r#"{"value":"mail dana@northwind.example","x":"dana@northwind.example","name":"cookie","y":1}"#,
+            r#"{"value":"[key]","x":"[email]","name":"cookie","y":1}"#,
+        ),
+        (
+            r#"{"value":["a",{"b":"c"}],"name":"cookie"}"#,
+            r#"{"value":"[key]","name":"cookie"}"#,
+        ),
+        (
+            r#"{"value":true,"name":"cookie"}"#,
+            r#"{"value":true,"name":"cookie"}"#,
+        ),
+        (
+            r#"{"t":"{\"value\":[\"a\"],\"name\":\"token\"}"}"#,
+            r#"{"t":"{\"value\":\"[key]\",\"name\":\"token\"}"}"#,
+        ),
+        (
+            r#"{"name":"token","a":{"value":"x"}}"#,
+            r#"{"name":"token","a":{"value":"x"}}"#,
+        ),
+        (
+            r#"{"name":"token_count","value":"x"}"#,
+            r#"{"name":"token_count","value":"x"}"#,
+        ),
+    ] {
+        assert_eq!(shape(&redactor.json(text, ARGUMENTS)), expected);
+    }
+}
+
+#[test]
 fn bare_digits_under_a_name_that_says_what_they_are() {
     let redactor = redactor();
     for (text, expected) in [

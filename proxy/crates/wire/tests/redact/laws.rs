@@ -1,6 +1,7 @@
 //! Laws that hold for any input, looked for with random ones.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use callbox_wire::redact::{Place, Redactor};
 use proptest::prelude::*;
@@ -122,7 +123,7 @@ fn json_value(
     let scalar = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         leaf.prop_map(Value::from),
     ];
@@ -148,13 +149,13 @@ fn spelled(value: &Value, choices: &mut impl FnMut() -> u32, out: &mut String) {
                 match (c, choices() % 8) {
                     (_, 0) => {
                         for unit in c.encode_utf16(&mut [0; 2]) {
-                            out.push_str(&format!("\\u{unit:04X}"));
+                            write!(out, "\\u{unit:04X}").unwrap();
                         }
                     }
                     ('/', 1..=3) => out.push_str("\\/"),
                     ('"' | '\\', _) => out.extend(['\\', c]),
                     ('\n', _) => out.push_str("\\n"),
-                    (c, _) if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+                    (c, _) if c < ' ' => write!(out, "\\u{:04x}", u32::from(c)).unwrap(),
                     (c, _) => out.push(c),
                 }
             }
@@ -293,7 +294,7 @@ proptest! {
     }
 
     #[test]
-    fn without_findings_nothing_is_copied(text in written(json_value("[ a-z]{0,12}", &["inputSchema", "phone", "_meta"]))) {
+    fn without_findings_nothing_is_copied(text in written(json_value("[ a-z]{0,12}", &["inputSchema", "_meta"]))) {
         prop_assert!(matches!(redactor().json(&text, ARGUMENTS), Cow::Borrowed(_)));
     }
 

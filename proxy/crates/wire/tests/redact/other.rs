@@ -87,6 +87,49 @@ fn names_in_plain_text() {
 }
 
 #[test]
+fn flags_elements_and_schemes() {
+    let redactor = redactor();
+    for (text, expected) in [
+        (
+            "mysql --user app --password hunter2 crm",
+            "mysql --user app --password [key] crm",
+        ),
+        (
+            "run --api-key 'a b' --token=x",
+            "run --api-key '[key]' --token=[key]",
+        ),
+        (
+            "<user>u</user><password>hunter2</password>",
+            "<user>u</user><password>[key]</password>",
+        ),
+        (
+            "<ns:AccessToken type=\"x\">a b</ns:AccessToken>",
+            "<ns:AccessToken type=\"x\">[key]</ns:AccessToken>",
+        ),
+        (
+            "sent Bearer aB3dE6gH9jK2mN5pQ8 twice",
+            "sent Bearer [cloud-key] twice",
+        ),
+        ("sent Basic dTpLNA== twice", "sent Basic [cloud-key] twice"),
+        ("\\u003cAKIAIOSFODNN7EXAMPLE", "\\u003c[cloud-key]"),
+        ("\\n4111111111111111\\n(555)0100123", "\\n[card]\\n[phone]"),
+        ("\\tDE89370400440532013000", "\\t[iban]"),
+    ] {
+        assert_eq!(shape(&redactor.text(text)), expected);
+    }
+    for plain in [
+        "run --token <token> --password",
+        "git log --cookie -- x",
+        "login <token> [options]",
+        "<tokens>5</tokens>",
+        "Bearer of bad news, Basic instructions",
+        "Basic understanding",
+    ] {
+        assert_eq!(redactor.text(plain), plain);
+    }
+}
+
+#[test]
 fn headers_by_name() {
     let redactor = redactor();
     for (name, value, expected) in [
