@@ -299,37 +299,12 @@ impl Maker {
         );
         let exchange_id = uuid::Uuid::from_u64_pair(id.as_u64_pair().0, self.random.next_u64());
         let request_id = exchange_id.to_string();
-        let line = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let trace = format!(
             "{:016x}{:016x}",
             self.random.next_u64(),
             self.random.next_u64()
         );
-        let http = Http {
-            method: "POST".to_owned(),
-            target: "/mcp".to_owned(),
-            version: "HTTP/1.1".to_owned(),
-            request_headers: [
-                line("host", "127.0.0.1:8080"),
-                line("content-type", "application/json"),
-                line("accept", "application/json, text/event-stream"),
-                line("authorization", "[redacted:authorization:9f2c1ab0]"),
-                line("mcp-session-id", &format!("[redacted:session:{which:08x}]")),
-                line("mcp-protocol-version", "2025-11-25"),
-                line("user-agent", "load/1.0"),
-                line("content-length", &(arguments.len() + 92).to_string()),
-            ]
-            .into_iter()
-            .collect(),
-            response_headers: [
-                line("content-type", "application/json"),
-                line("content-length", &(result.len() + 40).to_string()),
-                line("date", "Mon, 30 Nov 2026 14:03:07 GMT"),
-                line("x-request-id", &request_id),
-            ]
-            .into_iter()
-            .collect(),
-        };
+        let http = http(which, arguments.len(), result.len(), &request_id);
         let duration = self.random.random_range(300..40_000);
         Call {
             id,
@@ -384,4 +359,34 @@ fn now() -> i64 {
         .duration_since(SystemTime::UNIX_EPOCH)
         .expect("the clock is past 1970");
     i64::try_from(since.as_micros()).expect("the clock is before 292277")
+}
+
+/// The HTTP side of a call as clients and servers send it.
+fn http(session: usize, arguments: usize, result: usize, request_id: &str) -> Http {
+    let request = [
+        ("host", "127.0.0.1:8080"),
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("authorization", "[redacted:authorization:9f2c1ab0]"),
+        (
+            "mcp-session-id",
+            &format!("[redacted:session:{session:08x}]"),
+        ),
+        ("mcp-protocol-version", "2025-11-25"),
+        ("user-agent", "load/1.0"),
+        ("content-length", &(arguments + 92).to_string()),
+    ];
+    let response = [
+        ("content-type", "application/json"),
+        ("content-length", &(result + 40).to_string()),
+        ("date", "Mon, 30 Nov 2026 14:03:07 GMT"),
+        ("x-request-id", request_id),
+    ];
+    Http {
+        method: "POST".to_owned(),
+        target: "/mcp".to_owned(),
+        version: "HTTP/1.1".to_owned(),
+        request_headers: request.into_iter().collect(),
+        response_headers: response.into_iter().collect(),
+    }
 }

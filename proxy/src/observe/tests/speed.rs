@@ -93,7 +93,7 @@ fn run(shape: &Shape) {
             feed.observer.handle(event);
         }
         let made = feed.observer.take();
-        spent += busy() - began;
+        spent += busy().saturating_sub(began);
         records += made.records.len();
     }
     let per_call = spent.as_nanos() / u128::from(calls);
