@@ -1,5 +1,8 @@
 //! The queue behind the tap: bounded by events and by bytes, never waited for by the side that offers.
 //!
+//! Frames of bodies may fill half of the bytes; the rest is kept for heads. So a flood of large results costs
+//! texts, which records say, and not the records of the calls.
+//!
 //! The observer is not woken for every event. It takes what has come every few milliseconds, and sleeps until it is
 //! woken only when nothing came. Room for the `End` of every exchange that was let in is kept from its first event
 //! on, so that no exchange stays open for ever in the observer's books.
@@ -89,6 +92,17 @@ fn bytes(event: &Event) -> u64 {
         _ => 0,
     };
     held as u64 + EVENT_BYTES
+}
+
+fn is_frame(event: &Event) -> bool {
+    matches!(event, Event::RequestChunk(..) | Event::ResponseChunk(..))
+}
+
+impl TapLimits {
+    /// Bytes up to which frames of bodies are let in.
+    fn frames(&self) -> u64 {
+        self.bytes as u64 / 2
+    }
 }
 
 /// What the tap let in and what it did not.
@@ -234,27 +248,41 @@ impl Tap {
         }
     }
 
-    /// Offers the end of an exchange that was let in, and `last`, which came with it. The end always fits, for its
-    /// room was kept; `last` may be dropped, and counted, and then the exchange is marked.
+    /// Offers the end of an exchange that was let in, and `last`, which came with it: at most a head and a frame. The
+    /// end always fits, for its room was kept; of `last` the frame, or both, may be dropped, and counted, and then the
+    /// exchange is marked.
     pub(crate) fn end(&self, last: [Option<Event>; 2], gap: Event, end: Event) {
-        let size = last.iter().flatten().map(bytes).sum::<u64>() + bytes(&end);
-        let held = self.shared.bytes.fetch_add(size, Ordering::Relaxed) + size;
-        let full = held > self.shared.limits.bytes as u64;
-        let events = match last {
-            [None, None] => Events::One(end),
-            last if full => {
-                drop(last);
-                self.shared.counts.chunks_dropped[DropReason::Bytes as usize]
-                    .fetch_add(1, Ordering::Relaxed);
-                let kept = bytes(&gap) + bytes(&end);
-                self.shared
-                    .bytes
-                    .fetch_sub(size.saturating_sub(kept), Ordering::Relaxed);
-                Events::Two([gap, end])
-            }
-            [Some(one), None] | [None, Some(one)] => Events::Two([one, end]),
-            [Some(one), Some(two)] => Events::Three([one, two, end]),
+        let shared = &*self.shared;
+        let [first, second] = last;
+        let kept = |event: &Option<Event>| event.as_ref().map_or(0, bytes);
+        let before = shared.bytes.load(Ordering::Relaxed);
+        let fits = |event: Event, size: u64| {
+            let limit = if is_frame(&event) {
+                shared.limits.frames()
+            } else {
+                shared.limits.bytes as u64
+            };
+            (before + size <= limit).then_some(event)
         };
+        let had = usize::from(first.is_some()) + usize::from(second.is_some());
+        let size = kept(&first);
+        let first = first.and_then(|event| fits(event, size));
+        let size = kept(&first) + kept(&second);
+        let second = second.and_then(|event| fits(event, size));
+        let events = match (first, second) {
+            (Some(one), Some(two)) => Events::Three([one, two, end]),
+            (None, None) if had == 0 => Events::One(end),
+            (Some(one), None) | (None, Some(one)) if had == 1 => Events::Two([one, end]),
+            (first, second) => {
+                shared.counts.chunks_dropped[DropReason::Bytes as usize]
+                    .fetch_add(1, Ordering::Relaxed);
+                match first.or(second) {
+                    Some(one) => Events::Three([one, gap, end]),
+                    None => Events::Two([gap, end]),
+                }
+            }
+        };
+        shared.bytes.fetch_add(events.bytes(), Ordering::Relaxed);
         if let Err(reason) = self.send(events) {
             // Without an observer there is nobody to tell.
             tracing::trace!(reason = reason.name(), "end of an exchange not offered");
@@ -282,9 +310,14 @@ impl Tap {
         let slots = 1 + reserve;
         let count = shared.events.fetch_add(slots, Ordering::Relaxed) + slots;
         let bytes = shared.bytes.fetch_add(size, Ordering::Relaxed) + size;
+        // An exchange's first events say that there was a call; only what comes later may be done without.
+        let limit = match &events {
+            Events::One(event) if reserve == 0 && is_frame(event) => shared.limits.frames(),
+            _ => shared.limits.bytes as u64,
+        };
         let full = if count > shared.limits.events {
             Some(DropReason::Events)
-        } else if bytes > shared.limits.bytes as u64 {
+        } else if bytes > limit {
             Some(DropReason::Bytes)
         } else {
             None
@@ -461,11 +494,54 @@ mod tests {
             },
             std::thread::current(),
         );
-        assert!(tap.offer(chunk(9_000)));
-        assert!(!tap.offer(chunk(9_000)));
+        assert!(tap.offer(chunk(4_500)));
+        assert!(!tap.offer(chunk(4_500)));
         assert_eq!(tap.counts().chunks_dropped(DropReason::Bytes), 1);
         receiver.take(&mut Vec::new(), Duration::ZERO);
-        assert!(tap.offer(chunk(9_000)));
+        assert!(tap.offer(chunk(4_500)));
+    }
+
+    #[test]
+    fn frames_leave_room_for_heads() {
+        let limits = TapLimits {
+            events: 100,
+            bytes: 10_000,
+        };
+        let (tap, mut receiver) = super::tap(limits, std::thread::current());
+        assert!(tap.offer(chunk(4_500)));
+        assert!(!tap.offer(chunk(1_000)), "a frame");
+        assert!(tap.begin(chunk(1_000)), "an exchange's first events");
+        let head = || {
+            Event::Response(
+                Uuid::nil(),
+                Box::new(super::super::ResponseHead {
+                    at: Instant::now(),
+                    status: http::StatusCode::OK,
+                    headers: super::super::HeaderText::default(),
+                    fault: None,
+                }),
+            )
+        };
+        let Events::One(frame) = chunk(1_000) else {
+            unreachable!("one event")
+        };
+        let gap = Event::Lost(Uuid::nil(), Side::Response);
+        let end = Event::End(Uuid::nil(), Instant::now(), BodyEnd::Complete);
+        tap.end([Some(head()), Some(frame)], gap, end);
+        let mut taken = Vec::new();
+        receiver.take(&mut taken, Duration::ZERO);
+        assert!(matches!(
+            taken.as_slice(),
+            [
+                Event::ResponseChunk(..),
+                Event::ResponseChunk(..),
+                Event::Response(..),
+                Event::Lost(..),
+                Event::End(..)
+            ]
+        ));
+        assert_eq!(tap.counts().chunks_dropped(DropReason::Bytes), 2);
+        assert_eq!(tap.bytes_in_flight(), 0);
     }
 
     #[test]

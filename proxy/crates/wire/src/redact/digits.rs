@@ -20,6 +20,13 @@ enum Gap {
     Bracket,
 }
 
+impl Gap {
+    /// Whether a number may end before it although digits follow: a blank, or a bracket, with which the next begins.
+    fn ends_number(self) -> bool {
+        matches!(self, Self::Blank | Self::Bracket)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Group {
     start: usize,
@@ -104,7 +111,17 @@ impl Groups {
 }
 
 /// One separator (blank, no-break space, dash, dot), with or without brackets, and a digit after it.
+#[inline]
 fn gap_at(text: &[u8], end: usize) -> Option<(Gap, usize)> {
+    // Nearly always a blank and a word, or a mark that separates no groups.
+    match at(text, end) {
+        b' ' if !matches!(at(text, end + 1), b'0'..=b'9' | b'(') => None,
+        b' ' | b'-' | b'.' | b'(' | b')' | 0xC2 | 0xE2 => any_gap_at(text, end),
+        _ => None,
+    }
+}
+
+fn any_gap_at(text: &[u8], end: usize) -> Option<(Gap, usize)> {
     let mut i = end;
     let mut gap = None;
     if at(text, i) == b')' {
@@ -215,7 +232,8 @@ fn stands_alone(text: &[u8], i: usize, floor: usize) -> bool {
 fn goes_on(text: &[u8], end: usize) -> bool {
     match at(text, end) {
         b'.' => at(text, end + 1).is_ascii_digit(),
-        b'-' => is_word(at(text, end + 1)),
+        // A word after a dash may be a secret of its own, which must not hide this one.
+        b'-' => at(text, end + 1).is_ascii_digit(),
         // No-break blanks, typographic dashes and quotes.
         0xC2 | 0xE2 => false,
         byte => is_word(byte) || byte == b'_',
@@ -229,7 +247,7 @@ fn card(text: &[u8], groups: &Groups, from: usize, bare: bool) -> Option<usize> 
     }
     if (13..=19).contains(&first.len()) {
         let follows = groups.get(from + 1).and_then(|next| next.gap);
-        let alone = follows.is_none_or(|gap| gap == Gap::Blank) && !goes_on(text, first.end);
+        let alone = follows.is_none_or(Gap::ends_number) && !goes_on(text, first.end);
         return (bare && alone && is_card(part(text, first.start, first.end))).then_some(first.end);
     }
     for count in [5, 4, 3] {
@@ -248,7 +266,7 @@ fn card(text: &[u8], groups: &Groups, from: usize, bare: bool) -> Option<usize> 
             continue;
         };
         let follows = groups.get(from + count).and_then(|next| next.gap);
-        let ends = follows.is_none_or(|next| next == Gap::Blank) && !goes_on(text, last.end);
+        let ends = follows.is_none_or(Gap::ends_number) && !goes_on(text, last.end);
         if gap != Gap::Bracket && ends && is_card(part(text, first.start, last.end)) {
             return Some(last.end);
         }
@@ -298,7 +316,7 @@ fn ssn(text: &[u8], groups: &Groups) -> Option<usize> {
     let gap = groups.uniform(0, 3)?;
     let follows = groups.get(3).and_then(|next| next.gap);
     let layout = lengths == [3, 2, 4, 0, 0] && matches!(gap, Gap::Dash | Gap::Blank);
-    let ends = follows.is_none_or(|next| next == Gap::Blank) && !goes_on(text, last.end);
+    let ends = follows.is_none_or(Gap::ends_number) && !goes_on(text, last.end);
     let first = groups.get(0)?;
     (layout && ends && is_ssn(part(text, first.start, last.end))).then_some(last.end)
 }
@@ -393,7 +411,7 @@ fn american(text: &[u8], groups: &Groups, free: usize) -> Option<usize> {
         .get(from + 3)
         .filter(|_| from + 3 < free)
         .and_then(|next| next.gap);
-    let ends = follows.is_none_or(|gap| gap == Gap::Blank) && !goes_on(text, last.end);
+    let ends = follows.is_none_or(Gap::ends_number) && !goes_on(text, last.end);
     let code = |group: Group| (b'2'..=b'9').contains(&at(text, group.start));
     // Blanks alone are also how tables of numbers look: then the exchange must be one that exists.
     let blanks = groups.uniform(from, 3) == Some(Gap::Blank);
