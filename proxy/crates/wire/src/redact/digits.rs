@@ -231,9 +231,8 @@ fn stands_alone(text: &[u8], i: usize, floor: usize) -> bool {
 /// Whether what ends at `end` goes on as something else.
 fn goes_on(text: &[u8], end: usize) -> bool {
     match at(text, end) {
-        b'.' => at(text, end + 1).is_ascii_digit(),
         // A word after a dash may be a secret of its own, which must not hide this one.
-        b'-' => at(text, end + 1).is_ascii_digit(),
+        b'.' | b'-' => at(text, end + 1).is_ascii_digit(),
         // No-break blanks, typographic dashes and quotes.
         0xC2 | 0xE2 => false,
         byte => is_word(byte) || byte == b'_',
